@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bench/crew.hpp"
+#include "bench/thread_team.hpp"
 #include "calibrate/fit.hpp"
 
 namespace rehearse::bench {
@@ -17,7 +17,7 @@ constexpr std::int64_t rounds_of_a_run = 100000;  // of 12 to 16 instructions: s
 }  // namespace
 
 std::vector<Peak> measure_peaks(int threads, const Rounds& rounds) {
-    Crew crew(threads);
+    ThreadTeam team(threads);
     std::vector<Peak> peaks;
     std::vector<Case> cases;
     for (const FmaLoop& loop : fma_loops()) {
@@ -26,7 +26,7 @@ std::vector<Peak> measure_peaks(int threads, const Rounds& rounds) {
         cases.push_back({.name = fmt::format("peak:{}:t{}/cpu", loop.type, threads),
                          .flops = loop.flops * static_cast<double>(rounds_of_a_run * threads),
                          .bytes = {},
-                         .run = [&crew, run = loop.run] { crew.run([run](int) { run(rounds_of_a_run); }); }});
+                         .run = [&team, run = loop.run] { team.run([run](int) { run(rounds_of_a_run); }); }});
     }
     const Times times = time(cases, rounds, {});
     std::size_t next = 0;

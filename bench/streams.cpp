@@ -14,7 +14,7 @@
 
 #include "bench/caches.hpp"
 #include "bench/ceilings.hpp"
-#include "bench/crew.hpp"
+#include "bench/thread_team.hpp"
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
 
@@ -85,20 +85,20 @@ struct Sweep {
     std::int64_t repeats;
 };
 
-// The arrays of a crew, and what they were last used for: it is checked before they are used for something else.
+// The arrays of a team, and what they were last used for: it is checked before they are used for something else.
 class Streamer {
 public:
-    Streamer(int threads, std::size_t largest) : crew_(threads), arrays_(static_cast<std::size_t>(threads)) {
-        crew_.run([&](int t) { of(t).make(largest); });
+    Streamer(int threads, std::size_t largest) : team_(threads), arrays_(static_cast<std::size_t>(threads)) {
+        team_.run([&](int t) { of(t).make(largest); });
     }
 
     void set_up(const Sweep& sweep) {
         check();
-        crew_.run([&](int t) { std::fill_n(of(t).dst, sweep.count, std::numeric_limits<double>::quiet_NaN()); });
+        team_.run([&](int t) { std::fill_n(of(t).dst, sweep.count, std::numeric_limits<double>::quiet_NaN()); });
         last_ = &sweep;
     }
     void run(const Sweep& sweep) {
-        crew_.run([&](int t) {
+        team_.run([&](int t) {
             const Arrays& a = of(t);
             for (std::int64_t i = 0; i < sweep.repeats; ++i) {
                 bench::run(sweep.kernel, a.dst, a.x, a.y, sweep.count);
@@ -108,7 +108,7 @@ public:
     void check() {
         if (last_ == nullptr) return;
         std::atomic<bool> right = true;
-        crew_.run([&](int t) {
+        team_.run([&](int t) {
             if (!all_expected(last_->kernel, {of(t).dst, last_->count})) right = false;
         });
         if (!right) {
@@ -120,7 +120,7 @@ public:
 
 private:
     Arrays& of(int thread) { return arrays_[static_cast<std::size_t>(thread)]; }
-    Crew crew_;
+    ThreadTeam team_;
     std::vector<Arrays> arrays_;
     const Sweep* last_ = nullptr;
 };

@@ -23,6 +23,7 @@ struct LibraryBench {
     bool most_given = false;                       // --max
 };
 
+/// Large: one member an option of the command line.
 struct BenchOptions {
     Common common;
     std::string kind;                    // conv, gemm, layer, stream, peak

@@ -46,6 +46,7 @@ namespace {
 /// What carries messages between ranks: MPI, or the sockets of a framework that does without.
 enum class Transport { mpi, sockets };
 
+/// Large: one member an option of the command line.
 struct Options {
     Common common;
     bool quick = false, report = false;
@@ -189,7 +190,7 @@ int read_and_apply(const Options& options) {
 }
 
 /// Who measures: ranks of this host, or of several.
-struct Crew {
+struct JobRanks {
     bench::Team team;
     std::int64_t nodes = 1, ranks_a_node = 1;
     std::vector<SharedCores> shared{};  // by the ranks
@@ -208,29 +209,29 @@ struct Measured {
 
 // Compute steps by themselves, messages, compute steps in whole training steps, then these themselves.
 // A work that should end does so on all ranks, with what was measured by then.
-Measured measured(const Options& options, const Crew& crew, const Machine& known, const LongWork& work) {
-    const auto ends = [&] { return crew.team.mean(work.interrupted() ? 1 : 0) > 0; };
-    const std::vector<Schedule> schedules = schedules_of(options, options.plans, known, crew.team.ranks);
+Measured measured(const Options& options, const JobRanks& job, const Machine& known, const LongWork& work) {
+    const auto ends = [&] { return job.team.mean(work.interrupted() ? 1 : 0) > 0; };
+    const std::vector<Schedule> schedules = schedules_of(options, options.plans, known, job.team.ranks);
     const std::vector<calibrate::Needed> problems = calibrate::problems(schedules);
-    if (crew.team.rank == 0)
-        talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), crew.team.ranks));
+    if (job.team.rank == 0)
+        talk(options.common, fmt::format("measuring {} problems on {} ranks", problems.size(), job.team.ranks));
     Measured result;
     calibrate::Samples& samples = result.samples;
     samples.host = host_name();
     samples.date = today();
-    samples.ranks = crew.team.ranks;
-    samples.nodes = crew.nodes;
-    samples.figures = bench::measure_host({.budget = budget_of(options) * 0.1}, crew.team);
+    samples.ranks = job.team.ranks;
+    samples.nodes = job.nodes;
+    samples.figures = bench::measure_host({.budget = budget_of(options) * 0.1}, job.team);
     // Loops over memory are long enough to be of a rank's share of a core, which peak and launch are too short for.
     Bandwidth& memory = samples.figures.memory_bandwidth.median;
-    memory = memory * (1 / crew.team.mean(calibrate::share_of_core(crew.shared, crew.team.rank)));
+    memory = memory * (1 / job.team.mean(calibrate::share_of_core(job.shared, job.team.rank)));
     bench::Options measuring;
     measuring.rounds.budget = budget_of(options) * 0.4;
     measuring.backend = options.backend;
     measuring.algorithm = options.algorithm;
-    measuring.team = crew.team;
+    measuring.team = job.team;
     measuring.scratch_limit = options.scratch_limit;
-    measuring.tuned = tuned_choices(options, problems, crew.team, work);
+    measuring.tuned = tuned_choices(options, problems, job.team, work);
     measuring.rounds.progress = work.part("kernels");
     std::vector<calibrate::Needed> timed = problems;
     if (options.backend.empty() && options.algorithm.empty()) {
@@ -242,29 +243,29 @@ Measured measured(const Options& options, const Crew& crew, const Machine& known
     samples.compute = std::move(measurement.samples);
     std::erase_if(samples.compute, [](const calibrate::Sample& sample) { return sample.count == 0; });
     if (samples.compute.empty()) return result;
-    if (!ends()) crew.messages(samples);
+    if (!ends()) job.messages(samples);
     result.host = calibrate::apply(known, samples);
     if (ends()) return result;
 #if REHEARSE_HAS_MPI
     const Seconds budget = budget_of(options) * 0.3;
-    const InSituJob job{
-        *crew.session, crew.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
-    price_in_situ(job, schedules, result.host, samples.compute);
+    const InSituJob in_situ{
+        *job.session, job.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
+    price_in_situ(in_situ, schedules, result.host, samples.compute);
     result.host = calibrate::apply(known, samples);
-    if (!options.quick && !ends()) result.whole = check_in_situ(job, schedules, result.host);
+    if (!options.quick && !ends()) result.whole = check_in_situ(in_situ, schedules, result.host);
 #endif
     return result;
 }
 
-int measure(const Options& options, const Crew& crew) {
+int measure(const Options& options, const JobRanks& job) {
     Common of_first = options.common;
-    of_first.quiet = of_first.quiet || crew.team.rank != 0;
+    of_first.quiet = of_first.quiet || job.team.rank != 0;
     const LongWork work{of_first};
-    Machine known = known_host(options, crew.nodes, crew.ranks_a_node);
-    known.shared_cores = crew.shared;
-    auto [samples, host, whole, json] = measured(options, crew, known, work);
-    const bool partial = crew.team.mean(work.interrupted() ? 1 : 0) > 0;
-    if (crew.team.rank != 0) return work.exit_code(good);
+    Machine known = known_host(options, job.nodes, job.ranks_a_node);
+    known.shared_cores = job.shared;
+    auto [samples, host, whole, json] = measured(options, job, known, work);
+    const bool partial = job.team.mean(work.interrupted() ? 1 : 0) > 0;
+    if (job.team.rank != 0) return work.exit_code(good);
     if (samples.compute.empty()) {
         talk(options.common, "partial: ended before any kernel was measured; nothing is kept");
         return work.exit_code(good);
@@ -301,20 +302,20 @@ void measure_messages(const Options& options, const kernels::Communicator& world
     world.barrier(kernels::attentive());
 }
 
-Crew crew_of(const Options& options, const run::Session& session, const kernels::Communicator& world) {
+JobRanks ranks_of(const Options& options, const run::Session& session, const kernels::Communicator& world) {
     const double local = static_cast<double>(session.local_size());
     for (const double other : world.all_gather({&local, 1})) {
         if (other != local) throw InputError("calibrate: every host must have as many ranks as the others");
     }
-    Crew crew;
-    crew.team = bench::team_of(world);
-    crew.ranks_a_node = session.local_size();
-    crew.nodes = session.size() / session.local_size();
-    crew.messages = [&](calibrate::Samples& samples) { measure_messages(options, world, samples); };
+    JobRanks job;
+    job.team = bench::team_of(world);
+    job.ranks_a_node = session.local_size();
+    job.nodes = session.size() / session.local_size();
+    job.messages = [&](calibrate::Samples& samples) { measure_messages(options, world, samples); };
     const std::string source = fmt::format("where ranks may run, {}, {}", host_name(), today());
-    crew.shared = calibrate::shared_cores(world.all_gather(models::core_set()), source);
-    crew.session = &session;
-    return crew;
+    job.shared = calibrate::shared_cores(world.all_gather(models::core_set()), source);
+    job.session = &session;
+    return job;
 }
 #endif
 
@@ -351,7 +352,7 @@ int start(const Options& options) {
                             session.threads()));
         }
         const kernels::Communicator world = kernels::Communicator::world();
-        return measure(options, crew_of(options, session, world));
+        return measure(options, ranks_of(options, session, world));
     });
 #else
     return measure(options, {});

@@ -14,6 +14,7 @@ namespace rehearse::cli {
 class CommandLine;
 
 /// As written on the command line.
+/// Large: one member an option.
 struct ConditionOptions {
     std::string noise;  // a share, or "measured"; empty: none
     int samples = 20;

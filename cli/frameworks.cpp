@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/frameworks.hpp"
-#include "cli/command_line.hpp"
 
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/report.hpp"
 
 namespace rehearse::cli {

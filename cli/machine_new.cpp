@@ -20,6 +20,7 @@ namespace rehearse::cli {
 
 namespace {
 
+/// Large: one member an option of the command line.
 struct Options {
     Common common;
     std::string what, name, device, device_link, host_link, nic, machine_out, topology, fabric, lstopo;

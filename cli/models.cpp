@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/models.hpp"
-#include "cli/command_line.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/models_compare.hpp"
 #include "cli/report.hpp"

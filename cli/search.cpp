@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search/search.hpp"
-#include "cli/command_line.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +11,9 @@
 #include "cli/batch_script.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
-#include "cli/crew.hpp"
+#include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/job_ranks.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/training.hpp"
@@ -154,7 +154,7 @@ std::string footer_of(const search::Counts& counts) {
         counts.most_ratio);
 }
 
-int search_plans(Options& options, const CrewPlace& place) {
+int search_plans(Options& options, const RankPlace& place) {
     if (!options.job.global_batch && options.request.devices.size() > 1) {
         throw InputError("search: with several numbers of devices give --global-batch: what all plans have in common");
     }
@@ -174,7 +174,7 @@ int search_plans(Options& options, const CrewPlace& place) {
                                     .screening = work.part("meshes"),
                                     .simulating = work.part("plans simulated")};
     const search::Result result = search::search(network, machine, request_of(options),
-                                                 store ? store->others() : search::Others{}, listener, place.crew);
+                                                 store ? store->others() : search::Others{}, listener, place.ranks);
     if (!place.speaks) return work.exit_code(good);
     Json config = configuration(options.job);
     config.erase("plan");
@@ -252,7 +252,7 @@ Run add_search(CommandLine& app) {
     add_script(app, options->batch);
     add_common(app, options->common);
     return [options] {
-        return on_all_ranks([&](const CrewPlace& place) {
+        return on_all_ranks([&](const RankPlace& place) {
             options->common.quiet = options->common.quiet || !place.speaks;
             return search_plans(*options, place);
         });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/training.hpp"
+
 #include "cli/command_line.hpp"
 
 namespace rehearse::cli {

@@ -7,6 +7,13 @@
 
 namespace rehearse {
 
+Machine::Machine() = default;
+Machine::Machine(const Machine&) = default;
+Machine::Machine(Machine&&) noexcept = default;
+Machine& Machine::operator=(const Machine&) = default;
+Machine& Machine::operator=(Machine&&) noexcept = default;
+Machine::~Machine() = default;
+
 std::string_view to_string(BridgeKind kind) {
     switch (kind) {
         case BridgeKind::pcie:

@@ -219,6 +219,7 @@ struct CollectiveSoftware {
     std::string source;        // empty: the machine file says nothing, and the default holds
 };
 
+/// It copies, moves and ends in machine.cpp: files that hand it on are compiled sooner.
 struct Machine {
     std::string name, summary;
     std::string origin;  // the file it was read from
@@ -231,6 +232,13 @@ struct Machine {
     std::vector<SharedCores> shared_cores{};
     Software software{};
     CollectiveSoftware collectives{};  // without a library: made without a file
+
+    Machine();
+    Machine(const Machine& other);
+    Machine(Machine&& other) noexcept;
+    Machine& operator=(const Machine& other);
+    Machine& operator=(Machine&& other) noexcept;
+    ~Machine();
 };
 std::int64_t node_count(const Machine& machine);
 std::int64_t device_count(const Machine& machine);

@@ -16,6 +16,7 @@ double input_elements(const Op& op) {
 }
 
 // Operations of one sample's forward pass.
+// Large: one method an operator.
 struct Forward : general::Forward {
     using general::Forward::operator();
     double operator()(const Conv& op) const {

@@ -78,6 +78,7 @@ Shape loss_input(const SoftmaxLoss& op) {
 // One row is a vector: what a dense layer of one row makes.
 Shape rows_of(std::int64_t rows, std::int64_t features) { return rows == 1 ? Shape{features} : Shape{rows, features}; }
 
+/// Large: one method an operator.
 struct Inputs : general::Inputs {
     using general::Inputs::operator();
     std::vector<Shape> operator()(const Input&) const { return {}; }
@@ -147,6 +148,7 @@ void at_least_one(std::string_view what, std::initializer_list<std::int64_t> siz
     }
 }
 
+/// Large: one method an operator.
 struct Output : general::Output {
     using general::Output::operator();
     Shape operator()(const Input& op) const { return op.shape; }

@@ -50,6 +50,7 @@ std::string window_text(const Window& w, bool volume) {
     return text;
 }
 
+/// Large: one method an operator.
 struct Text : general::Text {
     using general::Text::operator();
     std::string operator()(const Input& op) const {

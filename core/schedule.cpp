@@ -18,6 +18,13 @@ Action& Action::operator=(const Action&) = default;
 Action& Action::operator=(Action&&) noexcept = default;
 Action::~Action() = default;
 
+Schedule::Schedule() = default;
+Schedule::Schedule(const Schedule&) = default;
+Schedule::Schedule(Schedule&&) noexcept = default;
+Schedule& Schedule::operator=(const Schedule&) = default;
+Schedule& Schedule::operator=(Schedule&&) noexcept = default;
+Schedule::~Schedule() = default;
+
 std::string_view to_string(Precision precision) { return types_of(precision).name; }
 
 std::string_view to_string(Optimizer optimizer) {

@@ -212,6 +212,7 @@ Op update_op(Optimizer optimizer, std::int64_t count, std::int64_t tensors);
 /// Tensors of weights of a bucket's layers.
 std::int64_t tensors(const Network& network, const Bucket& bucket);
 
+/// It copies, moves and ends in schedule.cpp: files that hand it on are compiled sooner.
 struct Schedule {
     Network network;   // the whole
     std::string plan;  // as the user wrote it, axes inferred
@@ -226,6 +227,13 @@ struct Schedule {
     Bytes memory_peak;  // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
     MethodData methods{};  // of methods of training: what each keeps here
+
+    Schedule();
+    Schedule(const Schedule& other);
+    Schedule(Schedule&& other) noexcept;
+    Schedule& operator=(const Schedule& other);
+    Schedule& operator=(Schedule&& other) noexcept;
+    ~Schedule();
 };
 /// Ranks along `groups`, `data` and `expert` have samples of their own: how many sets of samples there are, and whose
 /// is a rank's.

@@ -26,6 +26,7 @@ namespace {
 
 constexpr int pause_ms = 300;  // of typing, after which an experiment is looked at
 
+/// Large: the screen's widgets, what they show, and what was asked of the program meanwhile.
 class Editor : public Screen {
 public:
     explicit Editor(Session& session) : Screen(session), shown_(session.experiment) {

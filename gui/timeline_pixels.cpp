@@ -6,7 +6,7 @@
 
 #include "gui/theme.hpp"
 #include "gui/timeline_view.hpp"
-#include "picture/crew.hpp"
+#include "picture/parallel_for.hpp"
 
 namespace rehearse::gui {
 
@@ -56,7 +56,7 @@ void TimelineView::render() {
         free_from = bottom;
     }
     clear(room.height());
-    picture::each_of(lines.size(), [&](std::size_t i) {
+    picture::parallel_for(lines.size(), [&](std::size_t i) {
         const auto& [row, top, bottom] = lines[i];
         std::uint32_t* const first = pixels + static_cast<std::size_t>(top) * stride;
         if (row->is_lane) {

@@ -19,6 +19,8 @@ class QPainter;
 
 namespace rehearse::gui {
 
+/// Large: Qt's events change, and eight layers draw, one state: what part of which rows is shown, and what is
+/// selected in it. Each timeline_*.cpp has the methods of one of these tasks.
 class TimelineView : public QWidget {
 public:
     struct Area {

@@ -19,6 +19,7 @@ class QStackedWidget;
 
 namespace rehearse::gui {
 
+/// Large: one method a menu, a dock or a kind of file; window_*.cpp has those of one kind each.
 class Window : public QMainWindow {
 public:
     /// `program`: the rehearse to run; empty for ours. `remembers`: restores the last session and keeps this one.

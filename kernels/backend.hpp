@@ -37,6 +37,7 @@ struct Support {
 /// of an empty span is skipped. run() checks every size and type (buffers.hpp says what may be left out). An update's
 /// weights and moments are of the problem's type, its diff_weights of any: mixed precision (Micikevicius et al. 2018)
 /// is an f32 update of f32 weights by gradients in f16, and weights_copy takes the new weights as f16.
+/// Large: one member a tensor that some operator reads or writes.
 struct Buffers {
     std::vector<ConstView> src;
     ConstView dst_in;  // the forward output, for a backward pass

@@ -21,6 +21,7 @@ Window cube(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
 /// image of `height` x `width`, or the volume of `depth` such planes, is said as padding at the end.
 Window keep_last(Window window, std::int64_t height, std::int64_t width, std::int64_t depth = 0);
 
+/// Large: one method a kind of layer.
 class NetworkBuilder {
 public:
     NetworkBuilder(std::string name, Shape input);

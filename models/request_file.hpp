@@ -29,6 +29,7 @@ struct PhaseRequest {
 };
 
 /// Empty, 0 or absent: the file does not say.
+/// Large: one member a key of the file.
 struct RequestFile {
     std::string title, applicant, project;
     std::string model, machine, plan, precision, optimizer, framework;

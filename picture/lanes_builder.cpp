@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "picture/crew.hpp"
+#include "picture/parallel_for.hpp"
 #include "picture/shares.hpp"
 
 namespace rehearse::picture {
@@ -175,7 +175,7 @@ void LanesBuilder::build(std::span<Lane> rank, Pyramid* together) const {
 Lanes LanesBuilder::finish() {
     std::vector<std::vector<Lane>> parts(added_.size());
     static const std::vector<Bound> none;
-    each_of(parts.size(), [&](std::size_t i) {
+    parallel_for(parts.size(), [&](std::size_t i) {
         const auto flows = bound_.find(i);
         parts[i] = apart(result_.lanes[i], std::move(added_[i]), flows == bound_.end() ? none : flows->second);
     });
@@ -202,7 +202,7 @@ Lanes LanesBuilder::finish() {
         ranks.emplace_back(std::span(result_.lanes).subspan(begin, end - begin),
                            end - begin > 1 ? &result_.of_rank[rank] : nullptr);
     }
-    each_of(ranks.size(), [&](std::size_t i) { build(ranks[i].first, ranks[i].second); });
+    parallel_for(ranks.size(), [&](std::size_t i) { build(ranks[i].first, ranks[i].second); });
     return std::move(result_);
 }
 

@@ -74,7 +74,7 @@ void check(const Conditions& conditions);
 /// where a node has not so many.
 Machine with_devices_per_node(Machine machine, std::int64_t each);
 
-/// A sample as it is stored.
+/// Returns the bytes of a sample as it is stored.
 Bytes sample_of(const Conditions& conditions, const Network& network);
 
 /// Data servers as the simulator knows them. InputError where the number of samples is not known.

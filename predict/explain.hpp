@@ -20,7 +20,8 @@ struct Explained {
     Basis basis = Basis::modelled;
     std::string source;
 };
-/// The longest first. Computation beyond its prices, because a step waits for the slowest of its cards, is a row.
+/// Returns them, the longest first. Computation beyond its prices, because a step waits for the slowest of its cards,
+/// is a row.
 std::vector<Explained> explained(const Prediction& prediction);
 
 /// What makes the largest point's band wide.
@@ -29,7 +30,7 @@ struct BandPart {
     double factor = 1;   // the step is so much longer or shorter, nine times in ten, by this alone
     std::string source;  // where that is known from
 };
-/// The widest first; what adds nothing is left out.
+/// Returns them, the widest first; what adds nothing is left out.
 std::vector<BandPart> band_parts(const Prediction& prediction);
 
 }  // namespace rehearse::predict

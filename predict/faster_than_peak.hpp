@@ -17,8 +17,8 @@ struct FasterThanPeak {
     Seconds measured, least;      // predictions take `least`
 };
 
-/// Of the schedule's problems, once each, by name: samples whose time plus three standard deviations is less than
-/// sim::least_time.
+/// Returns, for the schedule's problems, once each and by name, the samples whose time plus three standard deviations
+/// is less than sim::least_time.
 std::vector<FasterThanPeak> faster_than_peak(const Schedule& schedule, const Machine& machine);
 
 }  // namespace rehearse::predict

@@ -29,20 +29,21 @@ struct Framework {
     }
 };
 
-/// What a profile says of a training with this optimizer. InputError for a value that cannot be.
+/// Returns what a profile says of a training with this optimizer. InputError for a value that cannot be.
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer);
 
 /// Lets the first update wait for all sums of gradients before it.
 void await_sums(Schedule& schedule);
 
-/// Values cross memory as often as under `passes`, where the machine's devices are priced by tiles.
+/// Returns the machine on which values cross memory as often as under `passes`, where the machine's devices are priced
+/// by tiles.
 Machine with_passes(Machine machine, const Software& passes);
 
-/// What the framework makes of the price of a problem.
+/// Returns what the framework makes of the price of a problem.
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
 
-/// Every problem of the schedule at the framework's price; updates of weights that ranks share with the copies of their
-/// gradients, each of which reads and writes them at the device's memory bandwidth.
+/// Returns the machine with every problem of the schedule at the framework's price; updates of weights that ranks share
+/// with the copies of their gradients, each of which reads and writes them at the device's memory bandwidth.
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework);
 
 }  // namespace rehearse::predict

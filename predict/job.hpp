@@ -17,6 +17,7 @@
 
 namespace rehearse::predict {
 
+/// Large: one member a question that a prediction answers, each with its default.
 struct Job {
     Network network;  // fused as it will be run (models/fuse.hpp)
     Machine machine;
@@ -43,7 +44,7 @@ void check(const Job& job);
 /// overheads for the job's optimizer, its loader. InputError for a value of the profile that cannot be.
 void follow(Job& job, const models::FrameworkProfile& profile);
 
-/// As the schedule's maker has it.
+/// Returns the job as the schedule's maker takes it.
 schedule::Job scheduled(const Job& job, std::int64_t devices);
 
 }  // namespace rehearse::predict

@@ -26,7 +26,7 @@ public:
     LanguageBlock(const LanguageModel& model, const LanguagePlan& plan, const DeviceClass& device,
                   const LanguageBoard& board);
 
-    /// Of one micro-batch on one rank; what is computed again is part of the backward pass.
+    /// Time of one micro-batch on one rank; what is computed again is part of the backward pass.
     Passes block(std::int64_t index) const;
     /// The product with the table of words, and the loss.
     Passes scores() const;

@@ -23,11 +23,11 @@ struct LanguageMemory {
 };
 Bytes total(const LanguageMemory& memory);
 
-/// For tables: one row a kind, the total last.
+/// Returns the rows of a table: one a kind, the total last.
 std::vector<schedule::MemoryRow> rows(const LanguageMemory& memory);
 
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
-/// Of the stage that has most.
+/// Returns what the stage that has most has allocated.
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan);
 
 }  // namespace rehearse::predict

@@ -11,15 +11,16 @@
 
 namespace rehearse::predict {
 
-/// Told by its table of words, products and attention. Nothing where the network is no decoder of like blocks, has
-/// experts or latent attention, or other weights than that decoder by more than half a percent.
+/// Returns the decoder that a network is, told by its table of words, products and attention. Nothing where the network
+/// is no decoder of like blocks, has experts or latent attention, or other weights than that decoder by more than half
+/// a percent.
 std::optional<LanguageModel> language_model_of(const Network& network);
 
-/// Nothing where the plan has axes, methods of pipelines or types that the closed form has not: it knows data, tensor
-/// and pipe, 1F1B, bf16 with gradients in f32, or f32, and Adam.
+/// Returns the plan that a schedule follows. Nothing where the plan has axes, methods of pipelines or types that the
+/// closed form has not: it knows data, tensor and pipe, 1F1B, bf16 with gradients in f32, or f32, and Adam.
 std::optional<LanguagePlan> language_plan_of(const schedule::Plan& plan, const Schedule& schedule);
 
-/// What a rank of each stage has allocated, by Megatron-Core's accounting; empty where either is nothing.
+/// Returns what a rank of each stage has allocated, by Megatron-Core's accounting; empty where either is nothing.
 std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan, const Schedule& schedule);
 
 }  // namespace rehearse::predict

@@ -61,22 +61,23 @@ struct LanguagePlan {
 
     double ranks_of_weights() const { return static_cast<double>(data * context); }
     bool is_pytorch() const { return software == LanguageSoftware::pytorch || software == LanguageSoftware::composer; }
-    /// Of rows, weights as they are multiplied outside of 8-bit products, and scores.
+    /// Type of rows, of weights as they are multiplied outside of 8-bit products, and of scores.
     DataType row_type() const { return type == DataType::fp8 ? DataType::bf16 : type; }
 };
 
-/// Blocks of a stage: equally many, the first ones with one more.
+/// Returns the blocks of a stage: equally many, the first ones with one more.
 struct StageBlocks {
     std::int64_t first = 0, count = 0;
 };
 StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
 
-/// Weights of a block on one rank: those that all ranks of a tensor group share out, and those of its experts.
+/// Returns the weights of a block on one rank: those that all ranks of a tensor group share out, and those of its
+/// experts.
 struct BlockWeights {
     double dense = 0, experts = 0;
 };
 BlockWeights weights_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t block);
-/// Of a stage, with the embedding on the first and the scores on the last.
+/// Returns the weights of a stage on one rank, with the embedding on the first and the scores on the last.
 BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
 
 }  // namespace rehearse::predict

@@ -13,8 +13,8 @@ struct OtherSoftware {
     bool any() const { return own_kernels > 0.5 || other_messages; }
 };
 
-/// Of the largest point; nothing where it is anchored on a pilot, or the framework is this program itself (`foreign`
-/// false).
+/// Returns what is priced by other software in the largest point; nothing where it is anchored on a pilot, or the
+/// framework is this program itself (`foreign` false).
 OtherSoftware other_software(const Prediction& prediction, bool foreign, bool sockets);
 
 }  // namespace rehearse::predict

@@ -9,13 +9,13 @@
 
 namespace rehearse::predict {
 
-/// Steps under the conditions' jitter; nothing where there is none.
+/// Returns steps under the conditions' jitter; nothing where there is none.
 std::optional<NoisyStep> noisy_step(const Setup& setup);
-/// What reading the samples takes of their tier; nothing where they are in memory.
+/// Returns what reading the samples takes of their tier; nothing where they are in memory.
 std::optional<Input> input_of(const Setup& setup, const Point& point, std::optional<std::int64_t> dataset);
-/// Nothing where none are written.
+/// Returns what checkpoints take of the training; nothing where none are written.
 std::optional<Checkpoints> checkpoints_of(const Setup& setup, Seconds step);
-/// Of a timeline of training with servers.
+/// Returns when the groups of a training with servers are through, from its timeline.
 Through through_of(const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace rehearse::predict

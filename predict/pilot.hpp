@@ -25,8 +25,8 @@ struct Pilot {
 /// InputError for devices, times and rates that cannot be, and for two pilots of the same devices.
 void check(const std::vector<Pilot>& pilots);
 
-/// The factor on computation with which a step takes `step`; when its communication alone takes longer, the factor that
-/// comes nearest. `step_with` is the step at a factor.
+/// Returns the factor on computation with which a step takes `step`; when its communication alone takes longer, the
+/// factor that comes nearest. `step_with` is the step at a factor.
 double fitted_scale(const std::function<Seconds(double factor)>& step_with, Seconds step);
 
 /// What pilots say of a point: computation is that of the largest pilot that is no larger than the point (or of the
@@ -38,7 +38,7 @@ struct Anchor {
     double messages_left = 1;  // what pilots leave open of that band: its standard deviation over what it was
 };
 
-/// Of pilots, by devices.
+/// What pilots say, in the order of their devices.
 struct Anchors {
     std::vector<Anchor> pilots;
     const Anchor& of(std::int64_t devices) const;
@@ -56,7 +56,7 @@ struct MeasuredSetup {
 /// Pilots by devices, the smallest first.
 Anchors fitted(const std::vector<MeasuredSetup>& pilots);
 
-/// The same setup with computation scaled and messages moved.
+/// Returns the same setup with computation scaled and messages moved.
 Setup anchored(Setup setup, const Anchor& anchor);
 
 /// A pilot beside a prediction that knows nothing of it.
@@ -73,7 +73,7 @@ struct ComparedPilot {
     bool is_met() const;  // by computation alone, within 0.1 %
 };
 
-/// What a job's pilots say, and where they contradict.
+/// What a job's pilots say, and where they contradict the model.
 struct Piloted {
     Anchors anchors;                        // none without pilots
     std::vector<ComparedPilot> compared{};  // by devices: the smallest with the cold prediction, others with the one

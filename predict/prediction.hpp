@@ -56,6 +56,7 @@ struct Checkpoints {
 };
 
 /// A job on one number of devices.
+/// Large: one member a figure that tables and documents show.
 struct Point {
     StepFigures figures;
     std::int64_t nodes = 1;

@@ -41,7 +41,7 @@ std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device);
 /// share `quorum`.
 std::vector<double> waiting(const Schedule& schedule, const Machine& machine, double quorum);
 
-/// log2 of how many times as many devices there are as something was measured on; 0 where there are fewer.
+/// Returns log2 of how many times as many devices there are as something was measured on; 0 where there are fewer.
 double doublings(std::int64_t devices, std::int64_t measured_on);
 
 /// What a step measured elsewhere on the same system says of a larger one. With both errors, nine in ten of all

@@ -21,7 +21,7 @@ void check(const Training& training);
 /// al. 2018, equation 2.11).
 double epochs_at(const Training& training, double batch);
 
-/// Samples of the whole training with steps of `batch` samples; 0 where the data set is not known.
+/// Returns the samples of the whole training with steps of `batch` samples; 0 where the data set is not known.
 double samples(const Training& training, double batch);
 
 struct TrainingTime {
@@ -38,7 +38,8 @@ struct Pace {
     double checkpoint_share = 0;  // of the time after staging
     Seconds staging{};            // before the first step
 };
-/// Nothing where the data set is not known. InputError for a step that takes more samples than there are.
+/// Returns the time of a whole training; nothing where the data set is not known. InputError for a step that takes more
+/// samples than there are.
 std::optional<TrainingTime> training_time(const Training& training, const Pace& pace);
 
 }  // namespace rehearse::predict

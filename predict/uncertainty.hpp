@@ -32,11 +32,12 @@ struct Step {
     prices::Interval<Seconds> band() const { return prices::around(time, uncertainty.factor()); }
 };
 
-/// Of the setup's step, as `simulator` (of the same schedule and machine) has it: two more simulations, with kernels
-/// and with messages at the ends of their bands. Beyond 131,072 ranks from the step's parts instead.
+/// Returns the step of the setup and its uncertainty, as `simulator` (of the same schedule and machine) has it: two
+/// more simulations, with kernels and with messages at the ends of their bands. Beyond 131,072 ranks from the step's
+/// parts instead.
 Uncertainty uncertainty_of(const Setup& setup, sim::Simulator& simulator, Seconds step);
 
-/// The step alone. InputError as sim::simulate.
+/// Returns the step alone. InputError as sim::simulate.
 Step step_of(const Setup& setup, bool with_band = true);
 
 }  // namespace rehearse::predict

@@ -40,7 +40,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-struct Options {                         // a field an option of the command line, so more than fifteen
+/// Large: one member an option of the command line.
+struct Options {
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"

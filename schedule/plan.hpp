@@ -27,6 +27,7 @@ struct BatchShares {
 /// that what lies in pieces is used in pieces; or each layer by its filters, or by its channels (Kahira et al. 2021).
 enum class TensorSplit : std::uint8_t { turns, filters, channels };
 
+/// Large: one member an option of plans.
 struct Plan {
     std::string text{};                     // as written
     Mesh mesh{};                            // an axis without a size has size 0 until make_schedule infers it

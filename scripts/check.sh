@@ -9,7 +9,7 @@ usage() {
 scripts/check.sh [--base REF] [--preset NAME] [PART...]
 
 PART      format   clang-format would change nothing in the changed files
-          layers   no folder includes what it may not (scripts/check_layers.py)
+          layers   no folder includes what it may not, no class is too large (scripts/check_layers.py, check_classes.py)
           build    cmake --preset NAME and its build
           tidy     clang-tidy is silent on the changed files (needs a configured build)
           test     ctest --preset NAME
@@ -52,7 +52,7 @@ format() {
     clang-format --dry-run --Werror "${changed[@]}"
 }
 
-layers() { python3 scripts/check_layers.py; }
+layers() { python3 scripts/check_layers.py && python3 scripts/check_classes.py; }
 
 build() {
     need cmake cmake

@@ -42,6 +42,7 @@ struct Sharing {
 
 /// What one rank of a tensor or expert group does with one sample (with as many as are routed to experts together), in
 /// steps; priced for any number of samples.
+/// Large: lists of the same layers beside each other, so that one more size is priced in a few additions.
 class Group {
 public:
     /// InputError when the group cannot be, in a plan's own words. `machine` and `framework` outlive this.

@@ -15,8 +15,8 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "schedule/mesh.hpp"
-#include "search/crew.hpp"
 #include "search/finalists.hpp"
+#include "search/job_ranks.hpp"
 
 namespace rehearse::search {
 namespace {
@@ -32,16 +32,17 @@ Variety under(Variety variety, const models::FrameworkProfile& framework) {
     return variety;
 }
 
+/// Large: a search's inputs, what is worked out of them once, and what was found so far.
 class Searcher {
 public:
     Searcher(const Network& network, const Machine& machine, const Request& request, const Others& others,
-             const Listener& listener, const Crew& crew)
+             const Listener& listener, const JobRanks& ranks)
         : network_(network),
           machine_(machine),
           request_(request),
           others_(others),
           listener_(listener),
-          crew_(crew),
+          ranks_(ranks),
           framework_(predict::framework_of(request.framework, request.job.optimizer)),
           screened_(framework_.passes ? predict::with_passes(machine, *framework_.passes) : machine),
           variety_(under(request.variety, request.framework)),
@@ -99,8 +100,8 @@ private:
 
     void screen_all() {
         const std::vector<Node> all = nodes();
-        const auto next = [this](std::size_t i) { return crew_.take ? taken() : i + 1; };
-        for (std::size_t i = crew_.take ? taken() : 0; i < all.size(); i = next(i)) {
+        const auto next = [this](std::size_t i) { return ranks_.take ? taken() : i + 1; };
+        for (std::size_t i = ranks_.take ? taken() : 0; i < all.size(); i = next(i)) {
             if (candidates_.size() >= kept()) {
                 std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
                                          [this](const Ranked& each) { return estimated(each); });
@@ -113,9 +114,9 @@ private:
             screen_shape(all[i].shape);
             if (!goes_on(listener_.screening, static_cast<std::int64_t>(i + 1), std::ssize(all))) break;
         }
-        if (crew_.exchange) {
+        if (ranks_.exchange) {
             for (Ranked& each : candidates_) each.plan = plan_text(each.choices);
-            join_candidates(candidates_, crew_.exchange);
+            join_candidates(candidates_, ranks_.exchange);
         }
         sort_candidates();
     }
@@ -135,7 +136,7 @@ private:
         }
     }
 
-    std::size_t taken() const { return static_cast<std::size_t>(crew_.take()); }
+    std::size_t taken() const { return static_cast<std::size_t>(ranks_.take()); }
 
     double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
 
@@ -180,7 +181,7 @@ private:
             if (stopped(tried, tried + left) || batch.empty()) break;
         }
         rank();
-        if (crew_.exchange) join_counts(result_, crew_.exchange);
+        if (ranks_.exchange) join_counts(result_, ranks_.exchange);
     }
 
     // Any rank may be asked to end; then all do.
@@ -188,24 +189,24 @@ private:
         done_ = static_cast<std::int64_t>(done);
         all_ = static_cast<std::int64_t>(all);
         const bool goes = goes_on(listener_.simulating, done_, all_);
-        if (!crew_.exchange) return stopped_ = !goes;
-        const std::vector<std::string> each = crew_.exchange(goes ? "" : "stop");
+        if (!ranks_.exchange) return stopped_ = !goes;
+        const std::vector<std::string> each = ranks_.exchange(goes ? "" : "stop");
         return stopped_ = std::ranges::count(each, "") < std::ssize(each);
     }
 
     using Results = std::vector<std::pair<std::size_t, Simulated>>;
 
-    /// Of some candidates, with their bands or without; of a crew each rank does some.
+    /// Of some candidates, with their bands or without; of several ranks each does some.
     Results results_of(const std::vector<std::size_t>& batch, bool with_band) {
         for (const std::size_t i : batch) {
             if (candidates_[i].plan.empty()) candidates_[i].plan = plan_text(candidates_[i].choices);
         }
         Results results;
-        if (crew_.take) {
+        if (ranks_.take) {
             for (std::size_t at = taken(); at < batch.size(); at = taken()) {
                 results.emplace_back(batch[at], judged(candidates_[batch[at]], with_band));
             }
-            return join_results(results, crew_.exchange);
+            return join_results(results, ranks_.exchange);
         }
         // Others are at those that could not be claimed: their results will be there, or they died, which is seen.
         bool said = false;
@@ -294,7 +295,7 @@ private:
     const Request& request_;
     const Others& others_;
     const Listener& listener_;
-    const Crew& crew_;
+    const JobRanks& ranks_;
     predict::Framework framework_;
     Machine screened_;  // with what the framework's software does to prices
     Variety variety_;
@@ -312,7 +313,7 @@ private:
 std::size_t most_simulated(int wanted) { return 6 * static_cast<std::size_t>(wanted) + 40; }
 
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
-              const Listener& listener, const Crew& crew) {
+              const Listener& listener, const JobRanks& ranks) {
     if (!request.job.global_batch || *request.job.global_batch < 1) {
         throw InputError("search: a global batch of at least 1 sample is needed");
     }
@@ -329,7 +330,7 @@ Result search(const Network& network, const Machine& machine, const Request& req
     if (of_training && request.samples <= 0) {
         throw InputError("a limit of the whole training needs to know its samples: give --dataset (and --epochs)");
     }
-    return Searcher(network, machine, request, others, listener, crew).run();
+    return Searcher(network, machine, request, others, listener, ranks).run();
 }
 
 }  // namespace rehearse::search

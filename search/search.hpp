@@ -83,7 +83,7 @@ struct Others {
 };
 
 /// Ranks of a job that search together: all make the same call and have the same result. Empty: this process alone.
-struct Crew {
+struct JobRanks {
     std::function<std::int64_t()> take{};  // 0, 1, 2, ..., each to one rank
     /// What each gave, by rank; `take` begins at 0 again.
     std::function<std::vector<std::string>(const std::string&)> exchange{};
@@ -97,11 +97,11 @@ struct Listener {
 
 /// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
 /// many plans as will be ranked. Of the others as many are simulated as may be better than the best one known
-/// (Finalists), at most most_simulated(). InputError for a request that cannot be. A crew shares the meshes that are
-/// screened and the plans that are simulated, one at a time, and finds the same as one process; its counts are of all
-/// ranks together.
+/// (Finalists), at most most_simulated(). InputError for a request that cannot be. The ranks of a job share the meshes
+/// that are screened and the plans that are simulated, one at a time, and finds the same as one process; its counts are
+/// of all ranks together.
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
-              const Listener& listener = {}, const Crew& crew = {});
+              const Listener& listener = {}, const JobRanks& ranks = {});
 /// Plans that are simulated so that `wanted` can be ranked.
 std::size_t most_simulated(int wanted);
 

@@ -27,6 +27,7 @@ std::string_view text_field(std::string_view message, std::uint32_t number) {
 
 // What a slice says besides when: equal bytes of name, category and annotations say the same, so each text of bytes is
 // decoded once. Rank, iteration and flow, which differ between equal kinds, are read every time.
+// Large: one table a kind of interned text, and the events that are open in each track.
 class Scanner {
 public:
     Scanner(Packets& file, const ScanVisitor& visitor) : file_(file), blocks_(file), visitor_(visitor) {}

@@ -233,10 +233,10 @@ void SliceBlocks::fill() {
             ahead_.push_back(std::move(block));
         }
         work_.notify_one();
-        while (began_ && crew_.size() < others) {
+        while (began_ && threads_.size() < others) {
             SliceParser& parser =
                 *parsers_.emplace_back(std::make_unique<SliceParser>(static_cast<int>(parsers_.size())));
-            crew_.emplace_back([this, &parser] { work(parser); });
+            threads_.emplace_back([this, &parser] { work(parser); });
         }
     }
 }

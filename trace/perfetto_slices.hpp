@@ -102,7 +102,7 @@ private:
     std::unique_ptr<ParsedBlock> given_;
     OwnKeys keys_;
     bool at_end_ = false, stops_ = false, began_ = false;
-    std::vector<std::jthread> crew_;
+    std::vector<std::jthread> threads_;
 };
 
 }  // namespace rehearse::trace

@@ -18,6 +18,7 @@
 namespace rehearse::validate {
 
 /// All that a step depends on.
+/// Large: one member a thing that rows and rules say.
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
     std::string layout;  // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them

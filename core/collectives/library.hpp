@@ -45,6 +45,7 @@ struct LibraryArchitecture {
 };
 
 /// What changed with a version.
+/// Large: one member a constant of the library's own cost model.
 struct LibraryVersion {
     std::int64_t since = 0;  // 21803 is 2.18.3
     std::vector<LibraryAlgorithm> algorithms;
@@ -67,6 +68,7 @@ struct LibraryVersion {
 };
 
 /// How messages travel between nodes.
+/// Large: one member a measured constant.
 struct LibraryTransport {
     std::string name;
     std::string like;    // another, whose figures stand in where nobody measured this one; empty: none

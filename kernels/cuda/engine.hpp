@@ -64,6 +64,7 @@ using Memory = std::shared_ptr<std::byte>;
 /// A place in the order of a stream's tasks.
 using Event = std::shared_ptr<void>;
 
+/// Large: all that is asked of a GPU, so that every kernel runs on the emulated one of the tests, too.
 class Engine {
 public:
     virtual ~Engine() = default;

@@ -22,6 +22,7 @@ int local_rank() {
     return 0;
 }
 
+/// Large: as Engine.
 class Gpu final : public Engine {
 public:
     Gpu() {

@@ -55,6 +55,7 @@ struct Value {
 /// Which dimension of a file with fixed sizes is taken for the samples.
 enum class Samples { first, second, none };
 
+/// Large: the file as libonnx has it is kept from all others, who ask for what they need by a method each.
 class OnnxGraph {
 public:
     /// InputError for whatever is wrong with the file.

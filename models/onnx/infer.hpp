@@ -47,6 +47,7 @@ inline Shape without_last(const Shape& shape, std::size_t count) {
 /// The sizes that two operands have together; nothing when they do not broadcast.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
+/// Large: one method a kind of operator whose sizes or values follow by a rule of their own.
 class Inference {
 public:
     explicit Inference(OnnxGraph& graph) : graph_(graph) {}

@@ -19,6 +19,7 @@ namespace rehearse::models {
 
 /// A table, and after it those of the machines that it extends: what it does not say, they say, each with its own
 /// source and, in messages, its own file and line.
+/// Large: one method a kind of figure that a table may hold, required or not.
 class Reader {
 public:
     /// What a figure may be.

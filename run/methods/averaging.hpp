@@ -29,7 +29,8 @@ public:
     void visit_state(const UseNumbers& use) override;
 
 private:
-    /// Of a bucket: the average model, where it was a step ago, how far this rank's model is from it, the sum of that.
+    /// What is kept of a bucket: the average model, where it was a step ago, how far this rank's model is from it, the
+    /// sum of that.
     struct Average {
         std::vector<float> average, last, own, sum;
     };

@@ -26,7 +26,7 @@ void matrix_to_filters(std::span<const float> matrix, std::int64_t n, std::int64
 void pack_factor(std::span<const float> sums, std::span<const float> rows, std::int64_t inputs, bool bias, double share,
                  std::span<float> packed);
 
-/// (matrix + damping I)^-1 of a packed lower triangle of `size` rows, into `inverse` {size, size}.
+/// Writes (matrix + damping I)^-1 of a packed lower triangle of `size` rows, into `inverse` {size, size}.
 /// InputError when it is not positive definite: the gradients are not finite.
 void invert_factor(std::span<const float> packed, double damping, std::span<float> inverse);
 

@@ -83,14 +83,14 @@ std::unique_ptr<Method> make_method(RankContext& rank) {
     return std::make_unique<Made>(rank);
 }
 
-/// In the order in which their steps, and what they make of loss_batch, are asked for.
+/// Returns all rows, in the order in which their steps, and what they make of loss_batch, are asked for.
 std::span<const MethodRow* const> methods();
-/// The rows that a schedule uses.
+/// Returns the rows that a schedule uses.
 std::vector<const MethodRow*> methods_of(const Schedule& schedule);
 
 /// Whether any method of the schedule has own_state.
 bool keeps_own_states(const Schedule& schedule);
-/// Whether all of them have sums_gradients.
+/// Whether all methods of the schedule have sums_gradients.
 bool sums_gradients(const Schedule& schedule);
 
 }  // namespace rehearse::run

@@ -19,13 +19,13 @@ struct Served {
     std::int64_t rank = 0;
     int step = 0, bucket = 0;
 };
-/// Of each server, in the order of its updates.
+/// The pushes that each server took, in the order of its updates.
 using ServerLogs = std::vector<std::vector<Served>>;
 
-/// Ranks that push and pull: the first of each group.
+/// Returns the ranks that push and pull: the first of each group.
 std::vector<std::int64_t> pushing_ranks(const Schedule& schedule);
 
-/// What is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1).
+/// Returns what is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1).
 Schedule kept_by_server(const Schedule& schedule, int server);
 
 /// A communicator for each pair of pushing rank (its rank 0) and server (1) that this rank is one of.
@@ -33,7 +33,7 @@ using ServerLinks = std::map<std::pair<std::int64_t, std::int64_t>, kernels::Com
 /// Collective over the whole job, ranks and servers.
 ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule);
 
-/// A push and its pull, as their rank sends and receives them.
+/// A push and its pull, as the worker's rank sends and receives them.
 kernels::RankProgram push_pull_rounds(const PushPull& push_pull);
 
 /// Updates by what every pushing rank sends in all steps; to be called by each server of the job. Returns in which
@@ -44,7 +44,8 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
 /// Collective over the whole job: everybody gets what the servers have written down; `own` is a server's.
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own);
 
-/// By staleness: how many updates were by gradients at weights that so many other updates of the bucket came after.
+/// Returns, by staleness, how many updates were by gradients at weights that so many other updates of the bucket came
+/// after.
 std::vector<std::int64_t> staleness(const ServerLogs& logs);
 
 }  // namespace rehearse::run

@@ -25,7 +25,7 @@ namespace rehearse::run {
 /// is lost (Chilimbi et al. 2014, section 3.2; Recht et al. 2011): of n threads at most the n - 1 others' under way.
 /// Where no two meet in an element all are there.
 void add_unlocked(std::span<float> shared, std::span<const float> by, float factor);
-/// What others are adding to, element by element.
+/// Copies values that others are adding to, element by element.
 void read_unlocked(std::span<float> shared, std::span<float> to);
 
 class WorkerThreads {
@@ -51,7 +51,7 @@ public:
     std::span<Learner> learners() { return learners_; }
     /// The parts of a rank's batch that the next step takes.
     std::span<Batch> parts() { return parts_; }
-    /// Of a step, by part: the learner that took it.
+    /// By part of the last step: the learner that took it.
     std::span<const int> taken() const { return taken_; }
     /// The one model of threads without locks; else empty.
     std::span<float> model() { return model_; }

@@ -13,7 +13,7 @@
 
 namespace rehearse::schedule {
 
-/// More methods than classes have elsewhere: one `split` an operator, all on the same few lists.
+/// Large: one `split` an operator, all on the same few lists.
 class SpatialSplitter {
 public:
     SpatialSplitter(const Network& network, std::span<const SpatialAxis> axes, std::string grid, Edges edges);

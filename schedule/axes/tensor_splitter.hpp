@@ -16,7 +16,7 @@ namespace rehearse::schedule {
 /// Every rank has all of it; or its channels (features of the last dimension); or its rows (tokens of a sequence).
 enum class Lies { whole, features, rows };
 
-/// More methods than classes have elsewhere: one `split` an operator, all on the same few lists.
+/// Large: one `split` an operator, all on the same few lists.
 class TensorSplitter {
 public:
     TensorSplitter(const Network& network, const TensorAxis& axis);

@@ -11,17 +11,17 @@
 
 namespace rehearse::schedule {
 
-/// Of each layer of a part, the axis along which ranks have the same weights, each with a part of their gradient:
-/// data's joined with those of Origin::summed, added to the mesh as needed; -1 where there is none, or where the data
-/// axis itself cuts the weights; without data's where its ranks do not sum (`along_data`). InputError when these axes
-/// do not stand next to each other.
+/// Returns, for each layer of a part, the axis along which ranks have the same weights, each with a part of their
+/// gradient: data's joined with those of Origin::summed, added to the mesh as needed; -1 where there is none, or where
+/// the data axis itself cuts the weights; without data's where its ranks do not sum (`along_data`). InputError when
+/// these axes do not stand next to each other.
 std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data = true);
 
-/// Layers with weights, packed in the order in which the backward pass makes their gradients, those of one axis
-/// together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and `limit`), so it
-/// is at least that large, but the last. No bucket goes on beyond a layer of `begins`. A layer of `ties` (with its
-/// Bucket::tie and tied) has one of its own. Where `pieces` says of each layer whether ranks have pieces of it, no
-/// bucket has both pieces and whole layers.
+/// Returns buckets of the layers with weights, packed in the order in which the backward pass makes their gradients,
+/// those of one axis together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and
+/// `limit`), so it is at least that large, but the last. No bucket goes on beyond a layer of `begins`. A layer of
+/// `ties` (with its Bucket::tie and tied) has one of its own. Where `pieces` says of each layer
+/// whether ranks have pieces of it, no bucket has both pieces and whole layers.
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,
                                  std::span<const int> axes, std::span<const int> begins = {},
                                  const std::map<int, std::pair<int, std::int64_t>>& ties = {},

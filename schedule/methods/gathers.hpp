@@ -7,7 +7,7 @@
 
 namespace rehearse::schedule {
 
-/// The bucket whose weights a step reads: its layer's own, or those that it shares; -1: none.
+/// Returns the bucket whose weights a step reads: its layer's own, or those that it shares; -1: none.
 std::vector<int> buckets_used(const RankClass& rank_class);
 
 /// Puts all-gathers of weights into the steps of a class whose updates are sharded. A bucket is gathered while the one
@@ -19,7 +19,7 @@ std::vector<int> buckets_used(const RankClass& rank_class);
 /// (Buckets are numbered here in the order of their use; 2 and 1 are still held when the backward pass begins.)
 void gather_weights(const Mesh& mesh, DataType type, RankClass& rank_class);
 
-/// Elements of gathered weights that are held at once, at most.
+/// Returns the elements of gathered weights that are held at once, at most.
 std::int64_t most_gathered(const RankClass& rank_class);
 
 }  // namespace rehearse::schedule

@@ -26,6 +26,7 @@ namespace rehearse::sim {
 /// rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step.
 /// Sizes that differ by one element count as equal, at their mean. Rounds that are alike are counted once, however many
 /// and in whichever call; a long row of them is followed until the pace is known, then continued at that pace.
+/// Large: beside what it prices, the memory that its inner loops use again.
 class Collectives {
 public:
     /// What falls out of step is followed on so few ranks, while a row has so few messages (a ring of 512 ranks), and

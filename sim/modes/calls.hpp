@@ -17,6 +17,7 @@
 
 namespace rehearse::sim {
 
+/// Large: one list a question that the simulation's inner loop asks by class and step.
 class Calls {
 public:
     /// Keeps references.

@@ -24,6 +24,7 @@ namespace rehearse::sim {
 /// The latency is that of the links, the fabric's and its further switches', and the software's overhead. Where a link
 /// has failed, a node's messages take the next nearest way or NIC, and the fabric's go by the switches of a third node:
 /// the one that makes the shortest way.
+/// Large: one numbering of all links, about which each question of routes, rates and likeness is a method.
 class Wiring {
 public:
     /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError

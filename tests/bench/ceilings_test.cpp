@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/caches.hpp"
-#include "bench/crew.hpp"
+#include "bench/thread_team.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::bench {
@@ -64,13 +64,13 @@ TEST(StreamKernels, ComputeWhatMcCalpinDefines) {
     EXPECT_EQ(arrays_of(StreamKernel::add) + arrays_of(StreamKernel::triad), 6);
 }
 
-TEST(Crew, CallsEveryMemberOnceARun) {
+TEST(ThreadTeam, CallsEveryMemberOnceARun) {
     for (const int threads : {1, 3}) {
-        Crew crew(threads);
+        ThreadTeam team(threads);
         std::vector<std::atomic<int>> calls(static_cast<std::size_t>(threads));
-        for (int i = 0; i < 50; ++i) crew.run([&](int member) { ++calls[static_cast<std::size_t>(member)]; });
+        for (int i = 0; i < 50; ++i) team.run([&](int member) { ++calls[static_cast<std::size_t>(member)]; });
         for (const auto& count : calls) EXPECT_EQ(count, 50);
-        EXPECT_EQ(crew.threads(), threads);
+        EXPECT_EQ(team.threads(), threads);
     }
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t pixel_words = 12 * 1024;  // of packed pixels used at a time: 24 KiB of a first-level cache
 
+/// Large: the sizes of one convolution's loops and of their scratch, worked out once.
 class HalfPixelSums final : public CheckedKernel {
 public:
     HalfPixelSums(const Problem& problem, const HalfSimd& simd)

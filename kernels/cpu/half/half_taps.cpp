@@ -28,6 +28,7 @@ struct Stretch {
     std::int64_t first, pixels;
 };
 
+/// Large: the sizes of one convolution's loops and of their scratch, worked out once.
 class HalfTapSums final : public CheckedKernel {
 public:
     HalfTapSums(const Problem& problem, const HalfSimd& simd)

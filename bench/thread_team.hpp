@@ -9,13 +9,13 @@
 
 namespace rehearse::bench {
 
-class Crew {
+class ThreadTeam {
 public:
     /// The caller is one of them.
-    explicit Crew(int threads);
-    ~Crew();
-    Crew(const Crew&) = delete;
-    Crew& operator=(const Crew&) = delete;
+    explicit ThreadTeam(int threads);
+    ~ThreadTeam();
+    ThreadTeam(const ThreadTeam&) = delete;
+    ThreadTeam& operator=(const ThreadTeam&) = delete;
 
     int threads() const { return static_cast<int>(others_.size()) + 1; }
     /// Calls work(0), work(1), ... each on its own thread, and returns when all have returned. They must not throw.

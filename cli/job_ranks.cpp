@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/crew.hpp"
+#include "cli/job_ranks.hpp"
 
 #include <cstdlib>
 #include <string_view>
@@ -21,16 +21,16 @@ bool has_several_ranks() {
 }
 
 #if REHEARSE_HAS_MPI
-int together(const std::function<int(const CrewPlace&)>& body) {
+int together(const std::function<int(const RankPlace&)>& body) {
     int argc = 0;
     char** argv = nullptr;
     const run::Session session{argc, argv};
     return session.run("rehearse", [&] {
         kernels::Communicator world = kernels::Communicator::world();
         kernels::Counter counter{world};
-        CrewPlace place{.speaks = session.rank() == 0};
-        place.crew.take = [&] { return counter.take(); };
-        place.crew.exchange = [&](const std::string& own) {
+        RankPlace place{.speaks = session.rank() == 0};
+        place.ranks.take = [&] { return counter.take(); };
+        place.ranks.exchange = [&](const std::string& own) {
             std::vector<std::string> all = world.all_gather(own);
             counter.restart();
             return all;
@@ -42,7 +42,7 @@ int together(const std::function<int(const CrewPlace&)>& body) {
 
 }  // namespace
 
-int on_all_ranks(const std::function<int(const CrewPlace&)>& body) {
+int on_all_ranks(const std::function<int(const RankPlace&)>& body) {
     if (!has_several_ranks()) return body({});
 #if REHEARSE_HAS_MPI
     return together(body);

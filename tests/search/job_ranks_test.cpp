@@ -29,7 +29,7 @@ TEST(Counter, GivesEachNumberToOneRank) {
     }
 }
 
-TEST(Crew, FindsWhatOneProcessFinds) {
+TEST(JobRanks, FindsWhatOneProcessFinds) {
     Communicator world = Communicator::world();
     const Machine machine = models::load_machine("dgx1-v100");
     const Network network = models::load_network("vgg16");
@@ -40,13 +40,13 @@ TEST(Crew, FindsWhatOneProcessFinds) {
     request.variety.chunks = 2;
     const Result alone = search(network, machine, request);
     kernels::Counter counter{world};
-    const Crew crew{[&] { return counter.take(); },
-                    [&](const std::string& own) {
-                        std::vector<std::string> all = world.all_gather(own);
-                        counter.restart();
-                        return all;
-                    }};
-    const Result together = search(network, machine, request, {}, {}, crew);
+    const JobRanks ranks{[&] { return counter.take(); },
+                         [&](const std::string& own) {
+                             std::vector<std::string> all = world.all_gather(own);
+                             counter.restart();
+                             return all;
+                         }};
+    const Result together = search(network, machine, request, {}, {}, ranks);
     ASSERT_EQ(together.ranked.size(), alone.ranked.size());
     for (std::size_t i = 0; i < alone.ranked.size(); ++i) {
         EXPECT_EQ(together.ranked[i].plan, alone.ranked[i].plan);

@@ -8,13 +8,13 @@
 
 namespace rehearse::cli {
 
-struct CrewPlace {
+struct RankPlace {
     bool speaks = true;  // of several ranks only rank 0 does
-    search::Crew crew{};
+    search::JobRanks ranks{};
 };
 
 /// Runs `body` on each rank that mpirun has started, with a counter that they share; where it has started none, here.
 /// BackendError where this build has no MPI for them.
-int on_all_ranks(const std::function<int(const CrewPlace&)>& body);
+int on_all_ranks(const std::function<int(const RankPlace&)>& body);
 
 }  // namespace rehearse::cli

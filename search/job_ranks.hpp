@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a crew tell each other, as lines of text.
+// What the ranks of a job tell each other, as lines of text.
 #pragma once
 
 #include <utility>

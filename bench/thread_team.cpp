@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/crew.hpp"
+#include "bench/thread_team.hpp"
 
 namespace rehearse::bench {
 
-Crew::Crew(int threads) : meeting_(threads) {
+ThreadTeam::ThreadTeam(int threads) : meeting_(threads) {
     for (int i = 1; i < threads; ++i) {
         others_.emplace_back([this, i] {
             for (;;) {
@@ -16,12 +16,12 @@ Crew::Crew(int threads) : meeting_(threads) {
     }
 }
 
-Crew::~Crew() {
+ThreadTeam::~ThreadTeam() {
     work_ = nullptr;
     meeting_.arrive_and_wait();
 }
 
-void Crew::run(const std::function<void(int)>& work) {
+void ThreadTeam::run(const std::function<void(int)>& work) {
     work_ = &work;
     meeting_.arrive_and_wait();
     work(0);

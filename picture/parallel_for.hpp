@@ -14,8 +14,8 @@ namespace rehearse::picture {
 
 /// Calls `work(i)` for each number below `count`, on up to four cores; what one of them throws is thrown again.
 template <typename Work>
-void each_of(std::size_t count, Work work) {
-    const std::size_t crew = std::min<std::size_t>({std::max(std::thread::hardware_concurrency(), 1U), 4, count});
+void parallel_for(std::size_t count, Work work) {
+    const std::size_t threads = std::min<std::size_t>({std::max(std::thread::hardware_concurrency(), 1U), 4, count});
     std::atomic<std::size_t> next{0};
     std::exception_ptr problem;
     std::mutex mutex;
@@ -29,7 +29,7 @@ void each_of(std::size_t count, Work work) {
     };
     {
         std::vector<std::jthread> others;
-        for (std::size_t i = 1; i < crew; ++i) others.emplace_back(turn);
+        for (std::size_t i = 1; i < threads; ++i) others.emplace_back(turn);
         turn();
     }
     if (problem) std::rethrow_exception(problem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/crew.hpp"
+#include "search/job_ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -19,11 +19,11 @@ class Fields {
 public:
     explicit Fields(std::string_view line) : fields_(split(line, '\t')) {}
     std::string_view text() {
-        require(next_ < fields_.size(), "a field of a crew's line");
+        require(next_ < fields_.size(), "a field of a rank's line");
         return fields_[next_++];
     }
-    double number() { return parse_number(text(), "a crew's line"); }
-    std::int64_t whole() { return parse_int(text(), "a crew's line"); }
+    double number() { return parse_number(text(), "a rank's line"); }
+    std::int64_t whole() { return parse_int(text(), "a rank's line"); }
 
 private:
     std::vector<std::string_view> fields_;

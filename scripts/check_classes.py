@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds classes to 25 methods and 15 data members. A larger one says why in the comment above it, after "Large:".
+
+Prints file:line: what for every class without a reason, and for every reason that no class needs any more, and exits
+with 1 when there is one.
+--list prints the large ones with their reasons instead.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+METHODS, MEMBERS = 25, 15
+# What is no folder of libraries and programs: tests, and what other tools wrote.
+OUTSIDE = {"build", "tests", "fuzz", "packaging", "shared"}
+NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+HEAD = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
+LABEL = re.compile(r"^\s*(?:(?:public|private|protected)\s*:\s*)*")
+NO_MEMBER = re.compile(r"(?:using|friend|static_assert|static constexpr|enum|struct|class|union)\b|template\s*<[^{;]*>\s*(?:struct|class)\b")
+OPERATOR = re.compile(r"\boperator\s*[^\w\s(]+|\boperator\s*\(\)")
+ARGUMENTS = re.compile(r"<[^<>]*>")
+REASON = re.compile(r"\bLarge: (.*)")
+
+
+def blanked(text):
+    """The text without comments and what stands between quotes, each character and line where it was."""
+    return NOISE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def statements(text, at):
+    """The declarations between a class's braces, which begin at `at`; bodies inside are shown as {}."""
+    depth, now = 1, ""
+    for i in range(at, len(text)):
+        c = text[i]
+        depth += (c == "{") - (c == "}")
+        if depth == 0:
+            return
+        if depth > 1 or c == "{":
+            continue
+        if c == "}":
+            now += "{}"
+            before = LABEL.sub("", now).partition("{}")[0]
+            if "(" in before and not before.rstrip().endswith("=") and not NO_MEMBER.match(before):
+                yield now  # a function with its body
+                now = ""
+        elif c == ";":
+            yield now
+            now = ""
+        else:
+            now += c
+
+
+def sizes(text, at):
+    """(methods, data members) of the class whose body begins at `at`."""
+    methods = members = 0
+    for statement in statements(text, at):
+        statement = LABEL.sub("", statement).strip()
+        if not statement or NO_MEMBER.match(statement):
+            continue
+        plain = re.split(r"[={]", OPERATOR.sub("named", statement))[0]
+        for _ in range(6):
+            plain = ARGUMENTS.sub("", plain)
+        if "(" in plain:
+            methods += 1
+        else:
+            members += 1 + plain.count(",")
+    return methods, members
+
+
+def comment_above(lines, line):
+    """The comment that ends in the line before `line` (from 0), as one text."""
+    first = line
+    while first > 0 and lines[first - 1].lstrip().startswith("//"):
+        first -= 1
+    return " ".join(text.strip().lstrip("/").strip() for text in lines[first:line])
+
+
+def classes(root):
+    """(file:line, name, methods, members, the reason or "") of every class of the house."""
+    for path in sorted(p for suffix in ("hpp", "cpp") for p in root.glob(f"*/**/*.{suffix}")):
+        place = path.relative_to(root)
+        if place.parts[0] in OUTSIDE:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        plain, lines = blanked(text), text.splitlines()
+        for match in HEAD.finditer(plain):
+            line = plain.count("\n", 0, match.start())
+            methods, members = sizes(plain, match.end())
+            reason = REASON.search(comment_above(lines, line))
+            yield f"{place.as_posix()}:{line + 1}", match[1], methods, members, reason[1] if reason else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    if not (arguments.root / "core").is_dir():
+        sys.exit(f"{arguments.root}: no core/ here; give --root the top of the source tree")
+    found = []
+    for place, name, methods, members, reason in classes(arguments.root):
+        large = methods > METHODS or members > MEMBERS
+        if large and (arguments.list or not reason):
+            found.append(f"{place}: {name} has {methods} methods and {members} members: " +
+                         (reason if reason else 'split it, or say why above it, after "Large:"'))
+        if reason and not large and not arguments.list:
+            found.append(f"{place}: {name} has {methods} methods and {members} members and is not large: delete its reason")
+    print("\n".join(found) if found else "classes: good")
+    return 1 if found and not arguments.list else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

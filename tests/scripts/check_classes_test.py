@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gives scripts/check_classes.py classes of known sizes and expects it to name those that are too large."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_classes.py"
+
+
+def check(text, *options):
+    with tempfile.TemporaryDirectory() as directory:
+        core = pathlib.Path(directory, "core")
+        core.mkdir()
+        core.joinpath("a.hpp").write_text(text, encoding="utf-8")
+        result = subprocess.run([sys.executable, str(SCRIPT), "--root", directory, *options], capture_output=True, text=True,
+                                check=False)
+        return result.returncode, result.stdout.strip()
+
+
+def members(count):
+    return "".join(f"    std::map<int, std::function<void(int, int)>> m{i}{{}};\n" for i in range(count))
+
+
+def methods(count):
+    """Each in another way: declared, with a body, with defaults, an operator, a template."""
+    ways = ["int f{0}(int a, int b = 3) const;", "int f{0}() const {{ return x ? 1 : 2; }}", "bool operator==(const T{0}& o) const = default;",
+            "template <typename T> T f{0}(std::span<const T> a) {{\n for (;;) {{ g(); }} }}", "explicit A(int a{0}) : a_(a{0}) {{}}"]
+    return "".join(f"    {ways[i % len(ways)].format(i)}\n" for i in range(count))
+
+
+class CheckClasses(unittest.TestCase):
+    def test_what_is_as_large_as_may_be_passes(self):
+        inside = "    struct Inner { int x, y; };\n    enum class E { a, b };\n    using F = int;\n    friend class G;\n"
+        self.assertEqual(check(f"class A : public B<int> {{\npublic:\n{methods(25)}{inside}private:\n{members(15)}}};\n"),
+                         (0, "classes: good"))
+
+    def test_one_more_is_named_by_file_and_line(self):  # 26 methods stand on 31 lines
+        code, text = check(f"\nclass A final {{\n{methods(26)}}};\nstruct B {{\n{members(14)}    int a, b = 2;\n}};\n")
+        self.assertEqual(code, 1)
+        self.assertIn("core/a.hpp:2: A has 26 methods and 0 members", text)
+        self.assertIn("core/a.hpp:35: B has 0 methods and 16 members", text)
+
+    def test_a_reason_is_enough_and_is_listed(self):
+        text = f"/// What it is.\n/// Large: one member a key.\nstruct A {{\n{members(16)}}};\n"
+        self.assertEqual(check(text), (0, "classes: good"))
+        self.assertEqual(check(text, "--list"), (0, "core/a.hpp:3: A has 0 methods and 16 members: one member a key."))
+
+    def test_a_reason_of_none_that_is_large_is_named(self):
+        code, text = check("/// Large: it was.\nstruct A { int a; };\n")
+        self.assertEqual(code, 1)
+        self.assertIn("is not large", text)
+
+    def test_what_stands_in_comments_and_texts_does_not_count(self):
+        quoted = '    // struct C { int x; };\n    const char* text = "class D { int a(); };";\n'
+        self.assertEqual(check(f"struct A {{\n{quoted}{members(14)}}};\n"), (0, "classes: good"))
+
+
+if __name__ == "__main__":
+    unittest.main()
