@@ -186,6 +186,8 @@ bool OnnxGraph::put_turns(const onnx::NodeProto& node, std::vector<const onnx::N
     const onnx::GraphProto* const body = graph_of(node, "body");
     const auto turns = node.input_size() < 1 ? std::nullopt : scalar(node.input(0));
     if (body == nullptr || !turns || !(*turns >= 1)) return false;
+    // As often as there are samples, or that many times more.
+    if (open_batch_ && std::fmod(*turns, static_cast<double>(batch_)) == 0) return false;
     const int carried = node.input_size() - 2;
     if (carried < 0 || body->input_size() != carried + 2 || body->output_size() != node.output_size() + 1 ||
         node.output_size() < carried || !goes_on(node, *body))
