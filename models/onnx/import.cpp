@@ -75,8 +75,11 @@ void take_over(Import& import, const onnx::NodeProto& node) {
             std::ranges::any_of(node.output(), [&](const auto& made) { return import.graph.sample(made).has_value(); });
         why = known ? "" : import.graph.why_unknown(node);
         for (const std::string& input : node.input())
-            if (why.empty() && !input.empty() && !import.graph.dims(input))
-                why = fmt::format("the shape of '{}' cannot be inferred", input);
+            if (why.empty() && !input.empty() && !import.graph.dims(input)) {
+                const onnx::NodeProto* maker = import.graph.value(input).maker;
+                why = fmt::format("the shape of '{}' cannot be inferred{}", input,
+                                  maker == nullptr ? "" : ", which " + describe(*maker) + " makes");
+            }
         if (why.empty()) why = translate(import, node);
     }
     if (why.empty()) return;
