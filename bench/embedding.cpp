@@ -10,7 +10,7 @@
 #include <cmath>
 #include <random>
 
-#include "bench/crew.hpp"
+#include "bench/thread_team.hpp"
 #include "core/error.hpp"
 #include "kernels/memory.hpp"
 
@@ -89,7 +89,7 @@ std::vector<std::int32_t> zipf_rows(std::int64_t vocabulary, double skew, std::i
 
 struct EmbeddingTables::State {
     State(const EmbeddingWorkload& workload, int threads)
-        : op(workload.op), lookups(workload.batch * op.tables * op.lookups), crew(threads), locks(1024) {
+        : op(workload.op), lookups(workload.batch * op.tables * op.lookups), team(threads), locks(1024) {
         const std::int64_t numbers = op.tables * op.vocabulary * op.width, bags_of_all = workload.batch * op.tables;
         weights.resize(static_cast<std::size_t>(numbers));
         upper.resize(weights.size());
@@ -97,7 +97,7 @@ struct EmbeddingTables::State {
         bags.resize(static_cast<std::size_t>(bags_of_all * op.width));
         gradients.resize(bags.size());
         gradient_rows.resize(static_cast<std::size_t>(lookups * op.width));
-        crew.run([&](int t) {
+        team.run([&](int t) {
             const Stretch own = share_of(numbers, threads, t);
             for (std::int64_t i = own.begin; i < own.end; ++i) {
                 weights[i] = static_cast<float>(i % 13 - 6);
@@ -155,7 +155,7 @@ struct EmbeddingTables::State {
     }
     // Rows of all tables are cut among the threads in turn of a table's, so that each has as much of each table.
     void take_own(int thread, EmbeddingWay way) {
-        const auto threads = static_cast<std::uint32_t>(crew.threads());
+        const auto threads = static_cast<std::uint32_t>(team.threads());
         for (std::int64_t i = 0; i < lookups; ++i) {
             if (static_cast<std::uint32_t>(rows[i]) % threads != static_cast<std::uint32_t>(thread)) continue;
             if (way == EmbeddingWay::race_free) {
@@ -176,7 +176,7 @@ struct EmbeddingTables::State {
 
     EmbeddingBag op;
     std::int64_t lookups;
-    Crew crew;
+    ThreadTeam team;
     std::vector<SpinLock> locks;
     kernels::HostVector<float> weights, bags, gradients, gradient_rows;
     kernels::HostVector<std::uint16_t> upper, lower;
@@ -204,7 +204,7 @@ void EmbeddingTables::forward(EmbeddingWay way) {
     State& s = *state_;
     const std::int64_t bags = s.lookups / s.op.lookups;
     if (way == EmbeddingWay::reference) return s.sum_bags({0, bags}, false);
-    s.crew.run([&](int t) { s.sum_bags(share_of(bags, s.crew.threads(), t), way == EmbeddingWay::split_bf16); });
+    s.team.run([&](int t) { s.sum_bags(share_of(bags, s.team.threads(), t), way == EmbeddingWay::split_bf16); });
 }
 
 void EmbeddingTables::update(EmbeddingWay way) {
@@ -215,10 +215,10 @@ void EmbeddingTables::update(EmbeddingWay way) {
             take_row(s.gradient_rows.data() + i * s.op.width, s.op.width, s.row_of(i));
         return;
     }
-    const int threads = s.crew.threads();
+    const int threads = s.team.threads();
     if (way <= EmbeddingWay::race_free)
-        s.crew.run([&](int t) { s.write_gradient_rows(share_of(s.lookups, threads, t)); });
-    s.crew.run([&](int t) {
+        s.team.run([&](int t) { s.write_gradient_rows(share_of(s.lookups, threads, t)); });
+    s.team.run([&](int t) {
         if (way <= EmbeddingWay::lock)
             s.take_shared(share_of(s.lookups, threads, t), way);
         else

@@ -26,7 +26,7 @@ public:
         for (std::size_t i = 0; i < layers_.size(); ++i) {
             const Layer& layer = layers_[i];
             const bool received = moves(layer, Movement::receive) && communication(layer)->gradient;
-            wanted_[i] = wanted_[i] || parameters(layer.op) > 0 || received;
+            wanted_[i] = wanted_[i] || parameters(layer.op) > 0 || layer.weights_of >= 0 || received;
             // A view's gradient is its input's; but one that is handed to other ranks is its own where others read too.
             const bool handed = moves(layer, Movement::copy) || moves(layer, Movement::send);
             const bool view = handed || std::holds_alternative<Flatten>(layer.op) || moves(layer, Movement::sum);

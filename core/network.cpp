@@ -87,8 +87,8 @@ void check(const Network& network) {
             }
             const std::int64_t weights = parameters(layer.op);
             if (product_of(output) > most_elements || weights < 0 || static_cast<double>(weights) > most_elements) {
-                fail(layer, fmt::format("its output of {} or its weights are larger than any tensor here",
-                                        to_string(output)));
+                fail(layer,
+                     fmt::format("its output of {} or its weights are larger than any tensor here", to_string(output)));
             }
         } catch (const InputError& error) {
             fail(layer, error.what());
@@ -190,7 +190,8 @@ std::vector<bool> needs_input_gradient(const Network& network) {
         const auto* communication = std::get_if<Communication>(&network.layers[i].op);
         const bool received =
             communication != nullptr && communication->movement == Movement::receive && communication->gradient;
-        trainable[i] = needed[i] || received || weights_read(network.layers[i].op) > 0;
+        trainable[i] =
+            needed[i] || received || parameters(network.layers[i].op) > 0 || network.layers[i].weights_of >= 0;
     }
     return needed;
 }

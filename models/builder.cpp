@@ -173,7 +173,7 @@ bool NetworkBuilder::add_bias(int layer) {
     Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
     if (auto* conv = std::get_if<Conv>(&op)) return !std::exchange(conv->bias, true);
     if (auto* conv = std::get_if<ConvTranspose>(&op)) return !std::exchange(conv->bias, true);
-    if (auto* dense = std::get_if<MatMul>(&op)) return !std::exchange(dense->bias, true);
+    if (auto* dense = std::get_if<MatMul>(&op)) return !dense->tied && !std::exchange(dense->bias, true);
     return false;
 }
 

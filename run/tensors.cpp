@@ -36,8 +36,8 @@ std::vector<bool> wanted_gradients(const Network& network) {
     std::vector<bool> wanted = needs_input_gradient(network);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const Op& op = network.layers[i].op;
-        wanted[i] =
-            wanted[i] || weights_read(op) > 0 || (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
+        wanted[i] = wanted[i] || parameters(op) > 0 || network.layers[i].weights_of >= 0 ||
+                    (moves(op, Movement::receive) && std::get<Communication>(op).gradient);
     }
     return wanted;
 }

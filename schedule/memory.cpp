@@ -181,7 +181,7 @@ private:
     bool trainable(std::size_t layer) const {
         const Op& op = network_.layers[layer].op;
         const auto* communication = std::get_if<Communication>(&op);
-        return needed_[layer] || parameters(op) > 0 ||
+        return needed_[layer] || parameters(op) > 0 || network_.layers[layer].weights_of >= 0 ||
                (communication != nullptr && communication->movement == Movement::receive && communication->gradient);
     }
 

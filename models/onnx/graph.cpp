@@ -82,8 +82,11 @@ void OnnxGraph::read() {
     if (opset_ < 1) fail("cut off, or not a network: it names no operator set (opset_import)");
     for (const auto& output : model_.graph().output()) outputs_.push_back(output.name());
     if (outputs_.empty()) fail("it has no output");
+    for (const auto& node : model_.graph().node())
+        for_training_ = for_training_ || integer(node, "training_mode", 0) != 0 || node.op_type() == "Dropout";
     for (const auto& entry : model_.metadata_props()) {
         if (entry.key() != "rehearse.buffers") continue;
+        for_training_ = true;
         for (const std::string_view name : split(entry.value(), ',')) buffers_.emplace(name);
     }
 }
@@ -160,6 +163,7 @@ void OnnxGraph::declare() {
 void OnnxGraph::infer() {
     values_ = given_;
     why_.clear();
+    sequences_.clear();
     if (written_.empty()) written_ = nodes_;
     nodes_.clear();
     Inference inference{*this};
@@ -168,37 +172,12 @@ void OnnxGraph::infer() {
         const onnx::NodeProto* node = open.back();
         open.pop_back();
         if (node->op_type() == "If" && put_branch(*node, open)) continue;
+        if (node->op_type() == "Loop" && put_turns(*node, open)) continue;
+        if (put_sequence(*node, open)) continue;
         if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
         inference.infer(*node);
         nodes_.push_back(node);
     }
-}
-
-// A branch whose condition follows from sizes, as PyTorch exports squeeze(), takes the place of its If: its nodes, then
-// its outputs by their outer names. False where the condition depends on data.
-bool OnnxGraph::put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
-    if (node.input_size() != 1) return false;
-    const auto condition = scalar(node.input(0));
-    if (!condition) return false;
-    const std::string_view name = *condition != 0 ? "then_branch" : "else_branch";
-    const auto branch =
-        std::ranges::find_if(node.attribute(), [&](const auto& each) { return each.name() == name && each.has_g(); });
-    if (branch == node.attribute().end()) fail(node, fmt::format("it has no {}", name));
-    const onnx::GraphProto& graph = branch->g();
-    if (graph.output_size() < node.output_size()) fail(node, fmt::format("its {} makes too few outputs", name));
-    for (const auto& tensor : graph.initializer()) values_[tensor.name()] = initializer(tensor, true);
-    for (int i = node.output_size(); i-- > 0;) {
-        onnx::NodeProto& last = made_.emplace_back();
-        last.set_op_type("Identity");
-        last.add_input(graph.output(i).name());
-        last.add_output(node.output(i));
-        open.push_back(&last);
-    }
-    for (int i = graph.node_size(); i-- > 0;) {
-        check_attributes(graph.node(i));
-        open.push_back(&graph.node(i));
-    }
-    return true;
 }
 
 bool OnnxGraph::mixes_samples() const {
@@ -251,7 +230,14 @@ std::optional<double> OnnxGraph::scalar(const std::string& name) const {
     return found.data->front();
 }
 
+bool OnnxGraph::is_table(const std::string& tensor) const {
+    return std::ranges::any_of(model_.graph().node(), [&](const auto& node) {
+        return node.op_type() == "Gather" && node.input_size() > 0 && node.input(0) == tensor;
+    });
+}
+
 bool OnnxGraph::uniform(const std::string& name) const {
+    if (for_training_) return false;  // there each tensor is stored by itself
     const auto& data = value(name).data;
     return data && !data->empty() && std::ranges::all_of(*data, [&](double each) { return each == data->front(); });
 }

@@ -31,6 +31,8 @@ std::string text(const onnx::NodeProto& node, std::string_view attribute, std::s
 std::optional<std::vector<std::int64_t>> list(const onnx::NodeProto& node, std::string_view attribute);
 const onnx::TensorProto* tensor(const onnx::NodeProto& node, std::string_view attribute);
 bool floating(int element);
+/// Whether the node is a product, whose multiply-adds count.
+bool multiplies(const onnx::NodeProto& node);
 
 /// What is known of a value of the graph.
 struct Value {
@@ -47,7 +49,8 @@ struct Value {
     /// Whether it is nothing but elements of the one initializer of `weights`, and which of them each is; null: as they
     /// lie.
     bool moved = false;
-    bool computed = false;  // of weights by more than moving them
+    bool computed = false;    // of weights by more than moving them
+    bool multiplied = false;  // of weights by products, whose multiply-adds count
     std::shared_ptr<const std::vector<double>> places{};
     const onnx::NodeProto* maker = nullptr;
 };
@@ -108,12 +111,17 @@ private:
     void check_attributes() const;
     void check_attributes(const onnx::NodeProto& node) const;
     bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    void open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open);
+    bool goes_on(const onnx::NodeProto& loop, const onnx::GraphProto& body) const;
     void find_inputs(const ImportOptions& options);
     void find_batch(const ImportOptions& options);
     void declare();
     void infer();
     bool mixes_samples() const;
     void count_readers();
+    bool is_table(const std::string& tensor) const;
     Value initializer(const onnx::TensorProto& tensor, bool trained) const;
 
     std::string path_;
@@ -123,6 +131,7 @@ private:
     std::vector<const onnx::NodeProto*> written_;  // functions put in
     std::vector<const onnx::NodeProto*> nodes_;    // branches too
     std::unordered_set<std::string> buffers_;      // initializers that the file says are not trained
+    bool for_training_ = false;                    // exported with the operators of training
     std::int64_t opset_ = 0;
     Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;
@@ -130,6 +139,7 @@ private:
     std::vector<std::string> inputs_, outputs_;
     std::unordered_map<std::string, Value> given_;  // inputs and initializers
     std::unordered_map<std::string, Value> values_;
+    std::unordered_map<std::string, std::vector<std::string>> sequences_;  // of known lengths, by what they hold
     std::unordered_map<const onnx::NodeProto*, std::string> why_;
     std::unordered_map<std::string, std::vector<const onnx::NodeProto*>> readers_;
     std::unordered_map<std::string, int> read_as_output_;

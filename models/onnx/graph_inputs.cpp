@@ -160,8 +160,11 @@ Value OnnxGraph::initializer(const onnx::TensorProto& tensor, bool trained) cons
     if (product > largest_tensor)
         fail(fmt::format("'{}' is impossibly large: {}", tensor.name(), to_string(*value.dims)));
     value.data = data_of(tensor, keeps_values_ ? path_ : std::string{});
-    // A single number without a name of its own is a constant of the program.
-    const bool number = elements(*value.dims) == 1 && tensor.name().starts_with("onnx::");
+    // A single number without a name of its own is a constant of the program, unless it is a slope.
+    const bool number = elements(*value.dims) == 1 && tensor.name().starts_with("onnx::") &&
+                        std::ranges::none_of(model_.graph().node(), [&](const auto& node) {
+                            return node.op_type() == "PRelu" && node.input_size() > 1 && node.input(1) == tensor.name();
+                        });
     if (trained && floating(value.element) && !number && elements(*value.dims) > 0 && !buffers_.contains(tensor.name()))
         value.weights = {tensor.name()}, value.moved = true;
     return value;

@@ -74,6 +74,12 @@ void take_over(Import& import, const onnx::NodeProto& node) {
         const bool known =
             std::ranges::any_of(node.output(), [&](const auto& made) { return import.graph.sample(made).has_value(); });
         why = known ? "" : import.graph.why_unknown(node);
+        for (const std::string& input : node.input())
+            if (why.empty() && !input.empty() && !import.graph.dims(input)) {
+                const onnx::NodeProto* maker = import.graph.value(input).maker;
+                why = fmt::format("the shape of '{}' cannot be inferred{}", input,
+                                  maker == nullptr ? "" : ", which " + describe(*maker) + " makes");
+            }
         if (why.empty()) why = translate(import, node);
     }
     if (why.empty()) return;
@@ -166,17 +172,16 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
         }
     }
     for (const std::string& output : graph.outputs()) end_in_loss(import, output, output == graph.outputs().front());
+    import.count_unseen();
     Network network = import.builder.build();
     import.give(network);
     say_what_was_seen(import, network);
     return network;
 }
 
-}  // namespace
-
 // In a file of fixed sizes the samples may lie in the second dimension (sequence first), or be mixed, as in contrastive
 // learning: then a sample is all that the file feeds in.
-Network import_onnx(const std::string& path, const ImportOptions& options) {
+Network import_either_way(const std::string& path, const ImportOptions& options) {
     const OnnxGraph graph(path, options);
     try {
         return import_graph(path, graph, options);
@@ -195,6 +200,18 @@ Network import_onnx(const std::string& path, const ImportOptions& options) {
             }
         }
         throw;
+    }
+}
+
+}  // namespace
+
+// What an operator refuses of its own sizes does not know the file.
+Network import_onnx(const std::string& path, const ImportOptions& options) {
+    try {
+        return import_either_way(path, options);
+    } catch (const InputError& error) {
+        if (std::string_view{error.what()}.starts_with(path)) throw;
+        throw InputError(fmt::format("{}: {}", path, error.what()));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,8 @@ void Import::mixed(const onnx::NodeProto& node, const std::string& what) const {
 }
 
 Shape Import::sample(const onnx::NodeProto& node, const std::string& value) const {
+    if (const auto brought_in = places.find(value); graph.constant(value) && brought_in != places.end())
+        return builder.shape(brought_in->second.layer);
     const auto found = graph.sample(value);
     if (!found) graph.fail(node, fmt::format("the shape of '{}' cannot be inferred", value));
     return *found;
@@ -61,10 +64,12 @@ int Import::layer_of(const onnx::NodeProto& node, const std::string& value, cons
         const int made = builder.layer(value + ".input", Input{sample(node, value)}, {});
         found = places.emplace(value, Place{made, ""}).first;
     }
-    if (found == places.end()) {
-        graph.fail(node, graph.constant(value) ? fmt::format("its input '{}' is a constant", value)
-                                               : fmt::format("it reads '{}', which no layer before it makes", value));
+    if (found == places.end() && graph.constant(value)) {
+        bring(node, value);
+        found = places.find(value);
     }
+    if (found == places.end()) graph.fail(node, fmt::format("it reads '{}', which no layer before it makes", value));
+    if (found->second.turned) found->second = {straightened(found->second.layer), found->second.via};
     const int layer = found->second.layer;
     const Shape& has = builder.shape(layer);
     if (has == shape) return layer;
@@ -85,8 +90,51 @@ int Import::layer_of(const onnx::NodeProto& node, const std::string& value, cons
     return view;
 }
 
+namespace {
+
+Shape swapped(Shape shape) {
+    std::swap(shape[0], shape[1]);
+    return shape;
+}
+
+int put_swapped(Import& import, int from, std::string_view what) {
+    const Shape shape = import.builder.shape(from);
+    std::vector<std::int64_t> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[0], order[1]);
+    onnx::NodeProto named;
+    named.set_name(fmt::format("{}.{}", import.builder.at(from).name, what));
+    return import.builder.layer(import.name_for(named), Rearrangement{"transpose", {shape}, swapped(shape), order},
+                                {from});
+}
+
+}  // namespace
+
+int Import::straightened(int volume) {
+    const auto [found, made] = straight.try_emplace(volume, 0);
+    if (!made) return found->second;
+    const int layer = put_swapped(*this, volume, "images");
+    straight[volume] = layer;
+    volumes[layer] = volume;
+    return layer;
+}
+
+bool Import::turned(const onnx::NodeProto& node, int input) const {
+    const auto found = places.find(node.input(input));
+    return found != places.end() && found->second.turned;
+}
+
+int Import::volume_of(const onnx::NodeProto& node, int input) {
+    if (turned(node, input)) return places.at(node.input(input)).layer;
+    const int from = source(node, input);
+    const auto [found, made] = volumes.try_emplace(from, 0);
+    if (made) volumes[from] = put_swapped(*this, from, "volume");
+    return volumes[from];
+}
+
 int Import::source(const onnx::NodeProto& node, int input) {
     if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    if (graph.constant(node.input(input))) bring(node, node.input(input));
     return layer_of(node, node.input(input), sample(node, node.input(input)));
 }
 
@@ -128,6 +176,12 @@ bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
 
 }  // namespace
 
+// Whether a constant is a layer of its own: what products make of weights always, the rest for who runs it.
+bool Import::is_computed(const std::string& name) const {
+    const Value& value = graph.value(name);
+    return value.kind == Value::Kind::constant && value.computed && (value.multiplied || graph.keeps_values());
+}
+
 // A tensor that training changes: where it broadcasts as it lies, or moved without loss, in the shape in which it is
 // read; else as it is stored, and the layer is told which elements are meant.
 void Import::take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
@@ -140,14 +194,17 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         // Who runs it may train a part of a tensor here, others elsewhere: a part goes by its first element.
         const bool part = !all_of_it && graph.keeps_values() && known && value.places && !value.places->empty() &&
                           in_parts(graph, tensor);
-        bool once = all_of_it || part;
+        const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
+        bool once = all_of_it || part || (!cut.empty() && read && !value.computed);
         if (value.places) {
             std::vector<double> sorted = *value.places;
             std::ranges::sort(sorted);
             once = once && std::ranges::adjacent_find(sorted) == sorted.end();
         }
         all.order += 'w';
-        all.tensors.push_back(part && once ? fmt::format("{}[{}]", tensor, value.places->front()) : tensor);
+        all.tensors.push_back(part && once           ? fmt::format("{}[{}]", tensor, value.places->front())
+                              : cut.empty() || !once ? tensor
+                                                     : cut);
         all.weights.push_back(once ? *read : dims.empty() ? Shape{1} : dims);
         all.start.push_back(once ? name : tensor);
         all.given.places.emplace_back();
@@ -181,6 +238,7 @@ Operands Import::operands(const onnx::NodeProto& node) {
         const std::string& name = node.input(i);
         if (name.empty()) continue;
         const Value& value = graph.value(name);
+        if (is_computed(name)) bring(node, name);
         const bool layer = places.contains(name) || (value.kind == Value::Kind::side && floating(value.element));
         if (first) all.layer_first = layer;
         first = false;
@@ -216,9 +274,43 @@ std::vector<std::string> Import::tensors(const onnx::NodeProto& node, int first,
     for (int i = first; i <= last && i < node.input_size(); ++i) {
         if (node.input(i).empty()) continue;
         const std::vector<std::string>& behind = graph.value(node.input(i)).weights;
-        all.insert(all.end(), behind.begin(), behind.end());
+        const std::string part = behind.size() == 1 ? part_of(node.input(i), behind.front()) : "";
+        if (part.empty()) all.insert(all.end(), behind.begin(), behind.end());
+        if (!part.empty()) all.push_back(part);
     }
     return all;
+}
+
+// The piece of a tensor that a value is, by the node that cut it off; empty where it is all of it, or more than moved.
+std::string Import::part_of(const std::string& name, const std::string& tensor) const {
+    const auto whole = graph.dims(tensor);
+    const Value* value = &graph.value(name);
+    if (!whole || !value->dims || value->computed || !in_parts(graph, tensor) ||
+        elements(*value->dims) >= elements(*whole))
+        return "";
+    std::string part = name;
+    for (int steps = 0; steps < 16 && value->maker != nullptr && value->maker->input_size() > 0; ++steps) {
+        const std::string& before = value->maker->input(0);
+        const auto dims = graph.dims(before);
+        if (!dims || elements(*dims) != elements(*graph.dims(name))) break;
+        part = before;
+        value = &graph.value(before);
+    }
+    return fmt::format("{}[{}]", tensor, part);
+}
+
+// Whether the one reader of a product adds the bias that the dense layer `owner` has.
+bool Import::adds_bias_of(const onnx::NodeProto& node, int owner) {
+    const auto* theirs = std::get_if<MatMul>(&builder.at(owner).op);
+    if (theirs == nullptr || !theirs->bias || node.op_type() != "MatMul" || graph.readers(node.output(0)) != 1)
+        return false;
+    const auto& readers = graph.readers_of(node.output(0));
+    if (readers.size() != 1 || readers.front()->op_type() != "Add") return false;
+    return std::ranges::any_of(readers.front()->input(), [&](const std::string& input) {
+        const auto& behind = graph.value(input).weights;
+        const auto found = behind.empty() ? owners.end() : owners.find(behind.front());
+        return input != node.output(0) && found != owners.end() && found->second == owner;
+    });
 }
 
 int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors,
@@ -241,6 +333,7 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
     if (owner >= 0) {
         const std::vector<WeightTensor> theirs = rehearse::weights(builder.at(owner).op);
         auto* dense = std::get_if<MatMul>(&op);
+        if (all && dense != nullptr && adds_bias_of(node, owner)) dense->bias = true;
         if (all && theirs == rehearse::weights(op)) {
             op = Shared{std::make_shared<const SharedOp>(SharedOp{std::move(op)})};
             shared = true;
@@ -285,7 +378,10 @@ void Import::alias(const onnx::NodeProto& node, const std::string& value, const 
         alias(node, value, from);
         return;
     }
-    places[value] = {found->second.layer, node.name().empty() ? value : module_path(node.name(), node.op_type())};
+    if (found->second.turned && graph.sample(value) != graph.sample(from))
+        found->second = {straightened(found->second.layer), found->second.via};
+    places[value] = {found->second.layer, node.name().empty() ? value : module_path(node.name(), node.op_type()),
+                     found->second.turned};
 }
 
 int Import::indices(const std::string& value, std::int64_t count, std::int64_t vocabulary) {

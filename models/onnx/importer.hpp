@@ -24,7 +24,8 @@ public:
 /// Where a value lies: a layer's output, perhaps seen as another shape.
 struct Place {
     int layer = 0;
-    std::string via{};  // the node that sees it so, for the layer that does, where one is needed
+    std::string via{};    // the node that sees it so, for the layer that does, where one is needed
+    bool turned = false;  // of several images a sample: channels first, as a volume has them
 };
 
 /// Operands of a node, as Elementwise has them.
@@ -53,9 +54,12 @@ struct Import {
     std::unordered_map<std::string, Place> places{};  // by the name of the value
     std::unordered_map<std::string, int> names{};     // how often a layer's name was asked for
     std::map<std::pair<int, Shape>, int> views{};
+    std::map<int, int> volumes{};                // by the layer of several images: the same with channels first
+    std::map<int, int> straight{};               // and the other way round
     std::unordered_map<std::string, int> ids{};  // Input layers of integers
     std::map<std::string, int> owners{};         // of initializers: the layer that trains them
     bool ends_in_softmax = false;                // left out: the loss takes its place
+    int brought = 0;                             // constants that are computed of constants, under way
     int folded = 0;                              // convolutions that a batch normalization went into
     std::map<std::string, int> notes{};          // and how often
     std::map<int, Given> given{};                // by layer
@@ -69,6 +73,7 @@ struct Import {
     /// Of an input's sample.
     Shape sample(const onnx::NodeProto& node, const std::string& value) const;
     Operands operands(const onnx::NodeProto& node);
+    bool is_computed(const std::string& name) const;
     void take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const;
     void take_constant(const onnx::NodeProto& node, const std::string& name, Operands& all) const;
     /// The sizes of a constant input; InputError when it is absent, not constant or of another rank.
@@ -78,15 +83,27 @@ struct Import {
     /// has them, the new one shares its weights.
     int put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors = {},
             int output = 0);
+    bool adds_bias_of(const onnx::NodeProto& node, int owner);
     void alias(const onnx::NodeProto& node, const std::string& value, const std::string& from);
+    /// The layer that stands for a constant, which is made where there is none yet: a tensor of the file, a table, or
+    /// what is computed of such. InputError where no operator of ours computes it.
+    int bring(const onnx::NodeProto& reader, const std::string& value);
+    int parameter(const std::string& tensor);
+    int moved_parameter(const std::string& value);
+    int fixed_constant(const onnx::NodeProto& reader, const std::string& value);
     /// The integers that pick rows of a table of so many.
     int indices(const std::string& value, std::int64_t count, std::int64_t vocabulary);
     /// A layer that has the same values for each sample, which no training changes. None: not known, and so not run.
     int fixed_layer(const onnx::NodeProto& node, const std::string& what, const Shape& shape,
                     std::vector<float> values);
     [[noreturn]] void mixed(const onnx::NodeProto& node, const std::string& what) const;
+    /// A sample's several images {n, channels, sizes...} as a volume {channels, n, sizes...}, and back.
+    int volume_of(const onnx::NodeProto& node, int input);
+    int straightened(int volume);
+    bool turned(const onnx::NodeProto& node, int input) const;
     std::string name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors = {});
     std::vector<std::string> tensors(const onnx::NodeProto& node, int first, int last) const;
+    std::string part_of(const std::string& value, const std::string& tensor) const;
     /// A layer that is priced, but that nobody runs as the file means it; the first reason stays.
     void not_run(int layer, const std::string& why);
     /// The sizes of a constant beside samples of what the node makes: without the dimension of the samples.
@@ -99,6 +116,8 @@ struct Import {
         std::vector<float> values;
     };
     std::optional<Beside> values_beside(const onnx::NodeProto& node, const Value& value) const;
+    /// Tensors behind computed weights that no layer has, as the lengths that weight_norm splits off: each a Parameter.
+    void count_unseen();
     /// What the file says of each layer's values, once all are there.
     void give(Network& network) const;
 };
@@ -108,6 +127,9 @@ std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axi
 
 /// The same of the sample's own axes; nothing where it is the samples'.
 std::optional<std::size_t> axis_of_sample(const Value& value, const Shape& sample, std::int64_t axis);
+
+/// Whether a sample has several images, sequences or vectors of channels: {n, channels, ...}.
+bool several(const Import& import, const onnx::NodeProto& node);
 
 /// A tensor of the file as a layer beside each sample: trained, or fixed; -1 where it is neither.
 int beside(Import& import, const onnx::NodeProto& node, int input);

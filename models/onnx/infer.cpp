@@ -39,6 +39,10 @@ bool moves_alone(const onnx::NodeProto& node) {
 
 }  // namespace
 
+bool multiplies(const onnx::NodeProto& node) {
+    return is_one_of(node.op_type(), {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"});
+}
+
 bool makes_integers(const onnx::NodeProto& node) {
     return std::ranges::find(integers, node.op_type()) != integers.end();
 }
@@ -93,7 +97,7 @@ std::optional<std::vector<std::int64_t>> Inference::axes_of(const onnx::NodeProt
 
 void Inference::infer(const onnx::NodeProto& node) {
     why_.clear();
-    bool constant = true, side = false, computed = false;
+    bool constant = true, side = false, computed = false, multiplied = multiplies(node);
     std::vector<std::string> weights;
     for (const std::string& name : node.input()) {
         if (name.empty()) continue;
@@ -101,6 +105,7 @@ void Inference::infer(const onnx::NodeProto& node) {
         constant = constant && value.kind == Value::Kind::constant;
         side = side || value.kind == Value::Kind::side;
         computed = computed || value.computed;
+        multiplied = multiplied || value.multiplied;
         for (const std::string& weight : value.weights)
             if (std::ranges::find(weights, weight) == weights.end()) weights.push_back(weight);
     }
@@ -138,15 +143,50 @@ void Inference::infer(const onnx::NodeProto& node) {
         if (value.kind == Value::Kind::constant) {
             if (floating(value.element) && !of_shape && !makes_integers(node)) value.weights = weights;
             value.computed = !value.weights.empty() && (!moves_alone(node) || computed);
+            value.multiplied = !value.weights.empty() && multiplied;
+            const int axis = value.weights.empty() || !value.dims ? -1 : samples_of_constant(node, *value.dims);
+            if (axis >= 0) {  // from here on as if the samples had made it
+                value = {.kind = Value::Kind::activation,
+                         .element = value.element,
+                         .dims = value.dims,
+                         .batch = axis,
+                         .maker = &node};
+                graph_.values_[name] = std::move(value);
+                continue;
+            }
             if (value.dims && product <= most_kept(value, product)) value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
             if (graph_.keeps_values() && value.dims && value.weights.size() == 1) follow(node, i, value);
+            // PyTorch's export for inference stores tensors that hold the same once, and says by an Identity that there
+            // is another: a layer that is an untrained copy. Else, and of tables, an Identity is a tie.
+            if (node.op_type() == "Identity" && !graph_.for_training_ && !value.weights.empty() &&
+                graph_.given_.contains(node.input(0)) && !graph_.is_table(node.input(0))) {
+                value.weights = {name};
+                value.moved = true;
+            }
         } else if (value.dims) {
             value.batch = batch_of(node, i, *value.dims, value.lead);
         }
         graph_.values_[name] = std::move(value);
     }
     if (!why_.empty()) graph_.why_[&node] = why_;
+}
+
+// Where what is made of constants has the samples: weights that are repeated for each, products of a first state that
+// is as large as the batch; -1: nowhere.
+int Inference::samples_of_constant(const onnx::NodeProto& node, const Shape& shape) const {
+    if (graph_.open_batch_) {
+        const auto holds = [&](std::int64_t dim) { return dim > 0 && dim % graph_.batch_ == 0; };
+        const auto found = std::ranges::find_if(shape, holds);
+        return found == shape.end() ? -1 : static_cast<int>(found - shape.begin());
+    }
+    // Of fixed sizes the first dimension alone is taken for the samples, where it was not there before.
+    if (graph_.batch_ < 2 || shape.size() < 2 || shape.front() != graph_.batch_) return -1;
+    const Value& from = in(node, 0);
+    const Shape dims = from.dims.value_or(Shape{});
+    if (is_one_of(node.op_type(), {"Expand", "Tile"})) return dims.size() < shape.size() || dims.front() == 1 ? 0 : -1;
+    const bool state = from.weights.empty() && !dims.empty() && dims.front() == graph_.batch_ && dims.size() == 2;
+    return state && is_one_of(node.op_type(), {"Gemm", "MatMul"}) ? 0 : -1;
 }
 
 // Of weights all is kept for who runs the network, but not once a sample.

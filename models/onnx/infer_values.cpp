@@ -72,6 +72,22 @@ std::function<double(double)> function_of_one(const std::string& type) {
     return nullptr;
 }
 
+// Along the axis; nothing before operator set 13, where all behind the axis was one vector.
+std::shared_ptr<const Values> softmax_of(const Values& x, const Shape& shape, std::size_t axis) {
+    const auto inner =
+        static_cast<std::size_t>(elements(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end())));
+    const auto size = static_cast<std::size_t>(shape[axis]);
+    Values made(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (i / inner % size != 0) continue;
+        double most = x[i], sum = 0;
+        for (std::size_t k = 0; k < size; ++k) most = std::max(most, x[i + k * inner]);
+        for (std::size_t k = 0; k < size; ++k) sum += made[i + k * inner] = std::exp(x[i + k * inner] - most);
+        for (std::size_t k = 0; k < size; ++k) made[i + k * inner] /= sum;
+    }
+    return std::make_shared<const Values>(std::move(made));
+}
+
 }  // namespace
 
 Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shape, int output) const {
@@ -141,6 +157,10 @@ Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const 
             return truth ? static_cast<double>(a != 0) : floating(static_cast<int>(to)) ? a : std::trunc(a);
         });
         return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Softmax" && graph_.opset() >= 13) {
+        const auto axis = axis_of(node, shape.size(), -1);
+        return axis && *axis < shape.size() && x.size() == made.size() ? softmax_of(x, shape, *axis) : nullptr;
     }
     if (type == "Where" && node.input_size() == 3) {
         const auto condition = places(*in(node, 0).dims, shape), yes = places(*in(node, 1).dims, shape),

@@ -13,8 +13,10 @@ namespace {
 
 template <Nonlinearity kind>
 std::string activation(Import& import, const onnx::NodeProto& node) {
-    const int from = import.source(node, 0);
+    const bool turned = import.turned(node, 0);
+    const int from = turned ? import.volume_of(node, 0) : import.source(node, 0);
     import.put(node, Activation{kind, import.builder.shape(from)}, {from});
+    import.places[node.output(0)].turned = turned;
     return "";
 }
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "models/onnx/importer.hpp"
+#include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -22,12 +22,15 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
     const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
                       made = equation.substr(arrow + 2);
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    bool fits = true;
     const auto size_of = [&](char letter) {
         const bool first = left.find(letter) != std::string::npos;
         const Value& value = import.graph.value(node.input(first ? 0 : 1));
         const auto at = static_cast<std::size_t>((first ? left : right).find(letter));
         const Value& other = import.graph.value(node.input(1));
-        std::int64_t size = value.dims ? (*value.dims)[at] : 1;
+        fits = fits && value.dims && at < value.dims->size();
+        if (!fits) return std::int64_t{1};
+        std::int64_t size = (*value.dims)[at];
         const bool samples = value.batch == static_cast<int>(at) ||
                              (other.batch >= 0 && right.find(letter) == static_cast<std::size_t>(other.batch));
         const auto all = elements(value.dims.value_or(Shape{1}));
@@ -44,7 +47,8 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
                    c = made.find(letter) != std::string::npos;
         (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
     }
-    if (import.graph.constant(node.input(1)) && batch == 1) {
+    if (!fits) return fmt::format("its equation '{}' does not fit what it reads", equation);
+    if (!in_a_layer(import, node, 1) && batch == 1) {
         const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
         import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
         return "";
@@ -53,7 +57,7 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
     BatchedMatMul op{{batch, m, k}, {batch, k, n}};
     std::vector<std::string> tensors;
     for (const int i : {0, 1}) {
-        if (import.graph.constant(node.input(i))) {
+        if (!in_a_layer(import, node, i)) {
             op.trained = i + 1;
             tensors = import.tensors(node, i, i);
         } else {
@@ -119,7 +123,8 @@ std::optional<Term> term(Import& import, const onnx::NodeProto& node, int input,
     if (!value.dims || value.dims->size() != letters.size() || letters.find('.') != std::string::npos)
         return std::nullopt;
     if (value.kind == Value::Kind::constant) {
-        const int layer = beside(import, node, input);
+        const bool made = in_a_layer(import, node, input);
+        const int layer = made ? import.bring(node, node.input(input)) : beside(import, node, input);
         if (layer < 0 || elements(import.builder.shape(layer)) != elements(*value.dims)) return std::nullopt;
         return Term{layer, letters, *value.dims};
     }
@@ -224,6 +229,8 @@ bool whole_form(Import& import, const onnx::NodeProto& node) {
 
 // Priced by its operations; who runs it gets its transpositions, too.
 std::string einsum(Import& import, const onnx::NodeProto& node) {
+    for (const std::string& input : node.input())
+        if (import.is_computed(input)) import.bring(node, input);
     if (import.graph.keeps_values() && whole_form(import, node)) return "";
     if (std::string why = product_of_two(import, node); !why.empty()) {
         if (why = any_product(import, node); !why.empty()) return why;

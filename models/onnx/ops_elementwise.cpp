@@ -111,11 +111,20 @@ bool is_bias(Import& import, const onnx::NodeProto& node, int constant) {
     // {n}.
     const bool fits =
         image ? dims->size() >= rank - 1 && (*dims)[dims->size() - (rank - 1)] == wide : dims->back() == wide;
-    for (const std::string& tensor : import.graph.value(value).weights)
+    // Of a dense layer that is used once more the bias is there already.
+    const Layer& made = import.builder.at(place->second.layer);
+    const auto* again = made.weights_of < 0 ? nullptr : std::get_if<MatMul>(&computed(made.op));
+    const std::vector<std::string> tensors = import.tensors(node, constant, constant);
+    if (again != nullptr && again->bias && tensors.size() == 1 && import.owners.contains(tensors.front()) &&
+        import.owners.at(tensors.front()) == made.weights_of) {
+        import.places[node.output(0)] = place->second;
+        return true;
+    }
+    if (import.is_computed(value)) return false;
+    for (const std::string& tensor : tensors)
         if (import.owners.contains(tensor) && !import.graph.uniform(tensor)) return false;
     if (!fits || !import.builder.add_bias(place->second.layer)) return false;
-    for (const std::string& tensor : import.graph.value(value).weights)
-        import.owners.emplace(tensor, place->second.layer);
+    for (const std::string& tensor : tensors) import.owners.emplace(tensor, place->second.layer);
     import.places[node.output(0)] = place->second;
     import.starts[place->second.layer].push_back({value});
     return true;
@@ -222,13 +231,17 @@ std::string add(Import& import, const onnx::NodeProto& node) {
         for (const int i : {0, 1})
             if (import.graph.constant(node.input(i)) && is_bias(import, node, i)) return "";
     std::vector<int> from;
+    bool turned = true;
     const Shape shape = import.sample(node, node.output(0));
     for (int i = 0; i < node.input_size(); ++i) {
         if (!import.places.contains(node.input(i)) || import.sample(node, node.input(i)) != shape)
             return elementwise(import, node);
-        from.push_back(import.source(node, i));
+        turned = turned && import.turned(node, i);
     }
-    import.put(node, Add{shape, static_cast<std::int64_t>(from.size())}, from);
+    for (int i = 0; i < node.input_size(); ++i)
+        from.push_back(turned ? import.volume_of(node, i) : import.source(node, i));
+    import.put(node, Add{import.builder.shape(from.front()), static_cast<std::int64_t>(from.size())}, from);
+    import.places[node.output(0)].turned = turned;
     return "";
 }
 

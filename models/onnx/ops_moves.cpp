@@ -131,16 +131,17 @@ std::string rearrange(Import& import, const onnx::NodeProto& node) {
     const std::string& type = node.op_type();
     const Shape to = import.sample(node, node.output(0));
     const Value& value = import.graph.value(node.input(0));
-    if (value.kind == Value::Kind::constant) {  // weights that stand beside each sample
-        if (value.weights.empty()) return "it moves a constant";
-        import.put(node, Parameter{to}, {}, import.tensors(node, 0, 0));
-        return "";
-    }
+    if (value.kind == Value::Kind::constant && value.weights.empty()) return "it moves a constant";
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
     if (shape == to && (type == "Slice" || type == "Expand" || type == "Tile" || type == "Pad") &&
         (type != "Slice" || !has_negative_step(import, node))) {
         import.alias(node, node.output(0), node.input(0));  // whole, once, by nothing
+        return "";
+    }
+    if (value.kind == Value::Kind::constant && (type == "Expand" || type == "Tile") &&
+        elements(shape) == elements(to)) {
+        import.places[node.output(0)] = {from, ""};  // once for each sample
         return "";
     }
     if (type == "Pad") return padding(import, node, {"pad", {shape}, to}, from);
@@ -216,7 +217,9 @@ std::string split(Import& import, const onnx::NodeProto& node) {
 int beside(Import& import, const onnx::NodeProto& node, int input) {
     const std::string& name = node.input(input);
     const Value& value = import.graph.value(name);
-    const std::vector<std::string> tensors = import.tensors(node, input, input);
+    const bool moved = import.graph.keeps_values() && !value.weights.empty() && (value.places || !value.moved);
+    if (moved || import.is_computed(name) || import.places.contains(name)) return import.bring(node, name);
+    const std::vector<std::string> tensors = value.weights;
     onnx::NodeProto named;
     named.set_name(tensors.empty() ? name : tensors.front());
     if (tensors.empty()) {

@@ -7,6 +7,22 @@
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
+
+bool in_a_layer(const Import& import, const onnx::NodeProto& node, int i) {
+    return !import.graph.constant(node.input(i)) || import.places.contains(node.input(i));
+}
+
+bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
+    const Value& value = import.graph.value(node.input(i));
+    // Some exporters write weights as constants of the program, and reshape them.
+    const onnx::NodeProto* made = value.maker;
+    for (int steps = 0;
+         steps < 8 && made != nullptr && (made->op_type() == "Reshape" || made->op_type() == "Transpose"); ++steps)
+        made = made->input_size() > 0 ? import.graph.value(made->input(0)).maker : nullptr;
+    const bool program = made != nullptr && (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
+    return value.kind == Value::Kind::constant && value.weights.empty() && floating(value.element) && !program;
+}
+
 namespace {
 
 // Rows of an activation times a matrix of weights.
@@ -36,23 +52,13 @@ Shape matrix(Shape shape, bool left) {
 // {batch of the samples out, the rest as they are}: at least a matrix.
 Shape operand(Import& import, const onnx::NodeProto& node, int i) {
     const Value& value = import.graph.value(node.input(i));
+    if (value.kind == Value::Kind::constant && import.places.contains(node.input(i)))
+        return matrix(import.sample(node, node.input(i)), i == 0);
     if (value.kind == Value::Kind::constant) return matrix(value.dims.value_or(Shape{1}), i == 0);
     const bool rows_are_samples = value.dims && value.batch == static_cast<int>(value.dims->size()) - 2;
     Shape sample = import.sample(node, node.input(i));
     if (rows_are_samples && sample.size() < value.dims->size()) sample.insert(sample.end() - 1, 1);
     return matrix(std::move(sample), i == 0);
-}
-
-// An operand that is the same for each sample, and that no training changes.
-bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
-    const Value& value = import.graph.value(node.input(i));
-    // Some exporters write weights as constants of the program, and reshape them.
-    const onnx::NodeProto* made = value.maker;
-    for (int steps = 0;
-         steps < 8 && made != nullptr && (made->op_type() == "Reshape" || made->op_type() == "Transpose"); ++steps)
-        made = made->input_size() > 0 ? import.graph.value(made->input(0)).maker : nullptr;
-    const bool program = made != nullptr && (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
-    return value.kind == Value::Kind::constant && value.weights.empty() && floating(value.element) && !program;
 }
 
 int fixed(Import& import, const onnx::NodeProto& node, int i, const Shape& shape) {
@@ -65,14 +71,14 @@ std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op)
     std::vector<int> layers;
     std::vector<std::string> tensors, starts;
     for (const int i : {0, 1}) {
-        if (is_fixed(import, node, i)) {
+        if (in_a_layer(import, node, i)) {
+            layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
+        } else if (is_fixed(import, node, i)) {
             layers.push_back(fixed(import, node, i, i == 0 ? op.a : op.b));
-        } else if (import.graph.constant(node.input(i))) {
+        } else {
             op.trained = i + 1;
             tensors = import.tensors(node, i, i);
             starts.push_back(node.input(i));
-        } else {
-            layers.push_back(import.source(node, i, i == 0 ? op.a : op.b));
         }
     }
     const int layer = import.put(node, std::move(op), std::move(layers), std::move(tensors));
@@ -81,16 +87,42 @@ std::string stack(Import& import, const onnx::NodeProto& node, BatchedMatMul op)
     return "";
 }
 
+// What a Gemm adds to its product.
+void add_third(Import& import, const onnx::NodeProto& node) {
+    const Shape shape = import.sample(node, node.output(0));
+    Elementwise sum{"add", shape, {shape}};
+    std::vector<int> layers{import.layer_of(node, node.output(0), shape)};
+    const bool made = in_a_layer(import, node, 2) || import.is_computed(node.input(2));
+    const std::vector<std::string> tensors = made ? std::vector<std::string>{} : import.tensors(node, 2, 2);
+    if (tensors.size() == 1) {
+        sum.weights = {import.graph.dims(node.input(2)).value_or(Shape{1})};
+        import.starts[import.put(node, sum, std::move(layers), tensors)] = {{ node.input(2) }};
+        return;
+    }
+    layers.push_back(import.source(node, 2));
+    sum.inputs.push_back(import.builder.shape(layers.back()));
+    import.put(node, sum, std::move(layers));
+}
+
+// Operands that are computed of weights, and of two constants the one that is not trained here.
+void bring_operands(Import& import, const onnx::NodeProto& node) {
+    for (const int i : {0, 1})
+        if (import.is_computed(node.input(i))) import.bring(node, node.input(i));
+    if (in_a_layer(import, node, 0) || in_a_layer(import, node, 1)) return;
+    const bool left = is_fixed(import, node, 0) || !is_fixed(import, node, 1);
+    import.bring(node, node.input(left ? 0 : 1));
+}
+
 }  // namespace
 
 std::string gemm(Import& import, const onnx::NodeProto& node) {
     const bool a = integer(node, "transA", 0) != 0, b = integer(node, "transB", 0) != 0;
     if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
+    bring_operands(import, node);
     const auto rows = import.graph.dims(node.input(0));
     if (rows && rows->size() != 2) import.graph.fail(node, fmt::format("it reads {}, not a matrix", to_string(*rows)));
     const bool third = node.input_size() > 2 && !node.input(2).empty();
-    if (!a && import.graph.constant(node.input(1)) && !is_fixed(import, node, 1) &&
-        !import.graph.constant(node.input(0))) {
+    if (!a && !in_a_layer(import, node, 1) && !is_fixed(import, node, 1) && in_a_layer(import, node, 0)) {
         Shape weights = import.weights(node, 1, 2);
         if (b) std::swap(weights[0], weights[1]);
         const auto bias = third ? import.graph.dims(node.input(2)) : std::nullopt;
@@ -100,36 +132,37 @@ std::string gemm(Import& import, const onnx::NodeProto& node) {
     BatchedMatMul op{operand(import, node, 0), operand(import, node, 1)};
     if (a) std::swap(op.a[0], op.a[1]);
     if (b) std::swap(op.b[0], op.b[1]);
-    if (third) ++import.notes["a Gemm of two activations leaves out its third operand"];
     std::vector<int> layers;
-    const bool layers_of_both = !import.graph.constant(node.input(0)) && !import.graph.constant(node.input(1));
     for (const int i : {0, 1}) {
-        if (import.graph.constant(node.input(i)) && !is_fixed(import, node, i)) {
+        const bool made = in_a_layer(import, node, i);
+        if (!made && !is_fixed(import, node, i)) {
             op.trained = i + 1;
-        } else {
-            const Shape& shape = i == 0 ? op.a : op.b;
-            const bool turned = i == 0 ? a : b;
-            const Shape lies = turned ? Shape{shape[1], shape[0]} : shape;
-            layers.push_back(is_fixed(import, node, i) ? fixed(import, node, i, lies) : import.source(node, i, lies));
-            if (turned) {
-                onnx::NodeProto named;
-                named.set_name(import.name_for(node) + ".transpose");
-                layers.back() = import.builder.layer(import.name_for(named),
-                                                     Rearrangement{"transpose", {{shape[1], shape[0]}}, shape, {1, 0}},
-                                                     {layers.back()});
-            }
+            continue;
         }
+        const Shape& shape = i == 0 ? op.a : op.b;
+        const bool turned = i == 0 ? a : b;
+        const Shape lies = turned ? Shape{shape[1], shape[0]} : shape;
+        layers.push_back(made ? import.source(node, i, lies) : fixed(import, node, i, lies));
+        if (!turned) continue;
+        onnx::NodeProto named;
+        named.set_name(import.name_for(node) + ".transpose");
+        layers.back() = import.builder.layer(import.name_for(named), Rearrangement{"transpose", {lies}, shape, {1, 0}},
+                                             {layers.back()});
     }
-    const int layer = import.put(node, std::move(op), std::move(layers), import.tensors(node, 0, 1));
-    const bool plain = !third && number(node, "alpha", 1) == 1 && layers_of_both;
-    if (!plain) import.not_run(layer, "it is a Gemm with more than a product of two activations");
+    const bool trained = op.trained > 0;
+    const int layer = import.put(node, std::move(op), std::move(layers),
+                                 trained ? import.tensors(node, 0, 1) : std::vector<std::string>{});
+    if (trained || number(node, "alpha", 1) != 1 || (third && number(node, "beta", 1) != 1))
+        import.not_run(layer, "it is a Gemm with more than a product and a sum");
+    if (third) add_third(import, node);
     return "";
 }
 
 std::string product(Import& import, const onnx::NodeProto& node) {
     if (node.input_size() < 2) import.graph.fail(node, "it has no input 1");
+    bring_operands(import, node);
     const auto right = import.graph.dims(node.input(1));
-    if (import.graph.constant(node.input(1)) && right && right->size() <= 2 && !is_fixed(import, node, 1))
+    if (!in_a_layer(import, node, 1) && right && right->size() <= 2 && !is_fixed(import, node, 1))
         return dense(import, node, matrix(*right, false), false, false);
     return stack(import, node, {operand(import, node, 0), operand(import, node, 1)});
 }

@@ -31,6 +31,19 @@ std::int64_t merged_samples(const Value& value, const Shape& sample) {
 
 double stored(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
+bool holds_zeros(const Import& import, const onnx::NodeProto& node, int input) {
+    if (input >= node.input_size() || node.input(input).empty()) return true;
+    const auto& data = import.graph.value(node.input(input)).data;
+    return data && std::ranges::all_of(*data, [](double each) { return each == 0; });
+}
+
+// States that a kernel of the whole layer neither takes nor gives.
+std::string states_unlike_ours(const Import& import, const onnx::NodeProto& node) {
+    if (!holds_zeros(import, node, 5) || !holds_zeros(import, node, 6)) return "it does not begin with zeros";
+    const bool cells = node.output_size() > 2 && !node.output(2).empty() && import.graph.readers(node.output(2)) > 0;
+    return cells ? "its last cells are read" : "";
+}
+
 // What ONNX's cells may do and ours do not; sets what they do. Empty where nothing is left.
 std::string unlike_ours(const Import& import, const onnx::NodeProto& node, Recurrent& op) {
     if (has(node, "clip") || integer(node, "input_forget", 0) != 0) return "it clips, or couples its gates";
@@ -47,14 +60,7 @@ std::string unlike_ours(const Import& import, const onnx::NodeProto& node, Recur
         if (!op.relu && given != usual) return "its gates have other functions than sigmoid and tanh";
     }
     if (node.input_size() > 4 && !node.input(4).empty()) return "its samples have lengths of their own";
-    for (const int i : {5, 6, 7}) {
-        if (i >= node.input_size() || node.input(i).empty()) continue;
-        const std::string& name = node.input(i);
-        const auto& data = import.graph.value(name).data;
-        if (!data || !import.graph.uniform(name) || data->front() != 0)
-            return i == 7 ? "it has peepholes" : "it does not begin with zeros";
-    }
-    return "";
+    return holds_zeros(import, node, 7) ? "" : "it has peepholes";
 }
 
 }  // namespace
@@ -150,8 +156,9 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
 }
 
 std::string batch_norm(Import& import, const onnx::NodeProto& node) {
-    const Shape sample = import.sample(node, node.input(0));
-    Shape shape = sample;
+    Shape shape = import.sample(node, node.input(0));
+    const bool planes = several(import, node);
+    if (planes) std::swap(shape[0], shape[1]);
     while (shape.size() < 3) shape.push_back(1);
     if (shape.size() > 4) return "it does not normalize images or volumes";
     for (int i = 1; i <= 4; ++i)
@@ -161,6 +168,12 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
     // Stored as f32: what was meant is the shortest number that gives it.
     const double epsilon = stored(number(node, "epsilon", 1e-5));
     const double momentum = std::round((1 - stored(number(node, "momentum", 0.9))) * 1e9) / 1e9;
+    int from = planes ? import.volume_of(node, 0) : import.source(node, 0, shape);
+    if (planes && import.builder.shape(from) != shape) {  // vectors of features
+        onnx::NodeProto named;
+        named.set_name(import.builder.at(from).name + ".view");
+        from = import.builder.layer(import.name_for(named), Flatten{import.builder.shape(from), shape}, {from});
+    }
     const int layer = import.put(node,
                                  BatchNorm{.channels = shape[0],
                                            .height = shape[rank - 2],
@@ -168,7 +181,8 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
                                            .depth = rank == 4 ? shape[1] : 0,
                                            .epsilon = epsilon,
                                            .momentum = momentum},
-                                 {import.source(node, 0, shape)}, import.tensors(node, 1, 2));
+                                 {from}, import.tensors(node, 1, 2));
+    import.places[node.output(0)].turned = planes;
     import.builder.add_state(2 * shape[0]);
     const Value& scale = import.graph.value(node.input(1));
     if (scale.weights.empty() && (scale.maker == nullptr || scale.maker->op_type() == "Constant"))
@@ -196,10 +210,12 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
     std::vector<std::string> tensors = import.tensors(node, 1, 2);
     op.gamma = trained(1), op.beta = trained(2);
     if (type == "InstanceNormalization" || type == "GroupNormalization") {
-        const std::int64_t channels = shape[0];
-        op.sets = type == "GroupNormalization" ? integer(node, "num_groups", 1) : channels;
+        const bool planes = several(import, node);
+        const std::int64_t images = planes ? shape[0] : 1, channels = planes ? shape[0] * shape[1] : shape[0];
+        op.sets = type == "GroupNormalization" ? images * integer(node, "num_groups", 1) : channels;
         op.inner = std::max<std::int64_t>(1, elements(shape) / std::max<std::int64_t>(1, channels));
-        if (op.gamma > 0 && op.gamma != channels) op.inner = std::max<std::int64_t>(1, elements(shape) / op.gamma);
+        if (op.gamma > 0 && op.gamma != channels && !planes)
+            op.inner = std::max<std::int64_t>(1, elements(shape) / op.gamma);
     } else if (type == "LpNormalization" || type == "MeanVarianceNormalization") {
         op.gamma = op.beta = 0;
         tensors.clear();
@@ -241,6 +257,12 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const Shape shape{steps, inputs};
     if (import.graph.sample(node.input(0)) && elements(*import.graph.sample(node.input(0))) != steps * inputs)
         return "its samples are not its batch";
+    constexpr std::int64_t most_steps = 512;
+    const std::string states = states_unlike_ours(import, node);
+    if (import.graph.keeps_values() && !states.empty() && other.empty() && !batch_first && steps <= most_steps) {
+        put_unrolled(import, node, op);
+        return "";
+    }
     std::vector<std::string> tensors = import.tensors(node, 1, bias ? 3 : 2);
     // Tensors of a cell are cut into gates and joined again: each counts once.
     std::ranges::sort(tensors);
@@ -249,7 +271,7 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const int layer = import.put(node, op, {from}, std::move(tensors));
     import.starts[layer] = {{node.input(1)}, { node.input(2) }};
     if (bias) import.starts[layer].push_back({node.input(3)});
-    if (!other.empty()) import.not_run(layer, other);
+    if (!other.empty() || !states.empty()) import.not_run(layer, other.empty() ? states : other);
     for (int i = 1; i < node.output_size(); ++i) {  // the last states
         if (node.output(i).empty() || import.graph.readers(node.output(i)) == 0) continue;
         const int last =

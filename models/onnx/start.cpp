@@ -54,7 +54,9 @@ std::optional<Shape> Import::beside_samples(const onnx::NodeProto& node, const S
         const auto gone = made.batch >= 0 ? made.batch : 0;
         const auto at = static_cast<std::ptrdiff_t>(own.size()) - static_cast<std::ptrdiff_t>(made.dims->size()) + gone;
         if (at >= 0) {
-            if (own[static_cast<std::size_t>(at)] != 1) return std::nullopt;
+            const std::int64_t size = own[static_cast<std::size_t>(at)];
+            const bool repeated = graph.open_batch() && size == graph.batch() && made.lead == 1 && made.batch >= 0;
+            if (size != 1 && !repeated) return std::nullopt;
             own.erase(own.begin() + at);
         }
     }
@@ -108,20 +110,6 @@ int Import::fixed_layer(const onnx::NodeProto& node, const std::string& what, co
 
 void Import::give(Network& network) const {
     std::map<std::string, std::int64_t> taken;  // of each initializer, by all layers that train some of it
-    std::int64_t unseen = 0;                    // weights behind others, which no layer has
-    for (const auto& [layer, tensors] : starts) {
-        if (network.layers[static_cast<std::size_t>(layer)].weights_of >= 0) continue;
-        for (const Start& start : tensors) {
-            const Value& value = graph.value(start.value);
-            if (!value.computed || !value.dims) continue;
-            for (const std::string& each : value.weights) unseen += elements(graph.dims(each).value_or(Shape{}));
-            unseen -= elements(*value.dims);
-        }
-    }
-    if (unseen > 0)
-        network.notes.push_back(fmt::format(
-            "{} parameters are not counted: weights that are computed from several, as weight_norm does, count once",
-            unseen));
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         Layer& layer = network.layers[i];
         Given all;

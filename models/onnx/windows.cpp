@@ -60,10 +60,27 @@ std::size_t spatial(const Import& import, const onnx::NodeProto& node) {
     return import.graph.dims(node.input(0)).value_or(Shape{1, 1, 1}).size() - 2;
 }
 
-// A sequence is an image of one row.
-std::vector<std::int64_t> flat(std::vector<std::int64_t> sizes, std::int64_t row) {
-    if (sizes.size() == 1) sizes.insert(sizes.begin(), row);
+// A sequence is an image of one row, several of them are its rows; several images are the planes of a volume.
+std::vector<std::int64_t> lifted(std::vector<std::int64_t> sizes, const Shape& image, std::int64_t row) {
+    sizes.insert(sizes.begin(), image.size() - 1 - std::min(sizes.size(), image.size() - 1), row);
     return sizes;
+}
+
+// Whether its weights are no tensor of their own.
+bool made_weights(const Import& import, const onnx::NodeProto& node) {
+    if (!import.graph.constant(node.input(1))) return true;
+    return is_fixed(import, node, 1) || (import.graph.keeps_values() && import.graph.value(node.input(1)).computed);
+}
+
+// The layer that a window moves over, of this shape.
+int image_source(Import& import, const onnx::NodeProto& node, const Shape& shape) {
+    return several(import, node) ? import.volume_of(node, 0) : import.source(node, 0, shape);
+}
+
+int put_image(Import& import, const onnx::NodeProto& node, Op op, int from, std::vector<std::string> tensors = {}) {
+    const int layer = import.put(node, std::move(op), {from}, std::move(tensors));
+    if (several(import, node)) import.places[node.output(0)].turned = true;
+    return layer;
 }
 
 Op pool_of(PoolKind kind, const Shape& image, const Window& window, bool count_padding) {
@@ -73,17 +90,19 @@ Op pool_of(PoolKind kind, const Shape& image, const Window& window, bool count_p
 
 std::string pool(Import& import, const onnx::NodeProto& node, PoolKind kind, bool count_padding) {
     const Shape shape = image(import, node);
-    const auto kernel = flat(import.graph.integers(node, "kernel_shape", spatial(import, node), 0), 1);
-    import.put(node, pool_of(kind, shape, window_of(import, node, shape, kernel), count_padding),
-               {import.source(node, 0, shape)});
+    const auto kernel = lifted(import.graph.integers(node, "kernel_shape", spatial(import, node), 0), shape, 1);
+    put_image(import, node, pool_of(kind, shape, window_of(import, node, shape, kernel), count_padding),
+              image_source(import, node, shape));
     return "";
 }
 
 std::string global_pool(Import& import, const onnx::NodeProto& node, PoolKind kind) {
     const Shape shape = image(import, node);
-    const int from = import.source(node, 0, shape);
+    const int from = image_source(import, node, shape);
     const std::vector<std::int64_t> ones(shape.size() - 1, 1), none(2 * ones.size(), 0);
-    import.put(node, pool_of(kind, shape, made_of({shape.begin() + 1, shape.end()}, ones, ones, none), false), {from});
+    std::vector<std::int64_t> kernel(shape.begin() + 1, shape.end());
+    if (several(import, node)) kernel.front() = 1;
+    put_image(import, node, pool_of(kind, shape, made_of(kernel, ones, ones, none), false), from);
     return "";
 }
 
@@ -96,8 +115,11 @@ struct Filters {
 };
 
 Filters filters(const Import& import, const onnx::NodeProto& node, const Shape& image, bool transposed) {
-    const Shape weights = import.weights(node, 1, spatial(import, node) + 2);
-    Filters found{weights[0], integer(node, "group", 1), flat({weights.begin() + 2, weights.end()}, 1)};
+    const Shape weights = node.input_size() < 2 || import.graph.constant(node.input(1))
+                              ? import.weights(node, 1, spatial(import, node) + 2)
+                              : import.sample(node, node.input(1));
+    if (weights.size() != spatial(import, node) + 2) import.graph.fail(node, "each sample has weights of its own");
+    Filters found{weights[0], integer(node, "group", 1), lifted({weights.begin() + 2, weights.end()}, image, 1)};
     if (transposed) found.count = weights[1] * found.groups;
     const std::int64_t channels = transposed ? weights[0] : weights[1] * found.groups;
     if (found.groups < 1 || image[0] % found.groups != 0 || found.count % found.groups != 0 || channels != image[0])
@@ -121,8 +143,10 @@ bool nearest_is_ours(const onnx::NodeProto& node, const Shape& from, const Shape
 
 }  // namespace
 
-Shape image(const Import& import, const onnx::NodeProto& node) {
+Shape image(Import& import, const onnx::NodeProto& node) {
+    if (import.graph.constant(node.input(0))) import.bring(node, node.input(0));
     Shape shape = import.sample(node, node.input(0));
+    if (several(import, node)) std::swap(shape[0], shape[1]);
     if (shape.size() == 2 && spatial(import, node) == 1) shape.insert(shape.begin() + 1, 1);
     if (shape.size() != 3 && shape.size() != 4)
         import.graph.fail(
@@ -133,10 +157,12 @@ Shape image(const Import& import, const onnx::NodeProto& node) {
 Window window_of(const Import& import, const onnx::NodeProto& node, const Shape& image,
                  const std::vector<std::int64_t>& kernel) {
     const std::size_t rank = spatial(import, node);
-    const auto strides = flat(import.graph.integers(node, "strides", rank, 1), 1);
-    const auto dilations = flat(import.graph.integers(node, "dilations", rank, 1), 1);
+    const auto strides = lifted(import.graph.integers(node, "strides", rank, 1), image, 1);
+    const auto dilations = lifted(import.graph.integers(node, "dilations", rank, 1), image, 1);
     auto pads = import.graph.integers(node, "pads", 2 * rank, 0);
-    if (rank == 1) pads = {0, pads[0], 0, pads[1]};
+    const std::size_t added = image.size() - 1 - rank;
+    pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(rank), added, 0);
+    pads.insert(pads.begin(), added, 0);
     for (const std::int64_t size : kernel)
         if (size < 1) import.graph.fail(node, "it has no kernel_shape");
     for (const std::int64_t size : pads)
@@ -158,21 +184,37 @@ Window window_of(const Import& import, const onnx::NodeProto& node, const Shape&
     return w;
 }
 
+bool several(const Import& import, const onnx::NodeProto& node) {
+    const auto dims = import.graph.dims(node.input(0));
+    const auto sample = import.graph.sample(node.input(0));
+    return !import.graph.constant(node.input(0)) && dims && sample && dims->size() == sample->size() &&
+           sample->size() >= 2 && sample->size() <= 4;
+}
+
 std::string conv(Import& import, const onnx::NodeProto& node) {
     const Shape shape = image(import, node);
-    const int from = import.source(node, 0, shape);
+    const int from = image_source(import, node, shape);
     auto [count, groups, kernel, bias] = filters(import, node, shape, false);
     const Window window = window_of(import, node, shape, kernel);
     // PyTorch names weights anew that it computed while it exported: of a convolution those that took a batch
     // normalization in.
     const std::vector<std::string> tensors = import.tensors(node, 1, bias ? 2 : 1);
+    if (made_weights(import, node)) {
+        Shape made = import.sample(node, node.output(0));
+        if (several(import, node)) std::swap(made[0], made[1]);
+        if (made.size() + 1 == shape.size()) made.insert(made.begin() + 1, 1);
+        const std::string why = unfolded(import, node, {window, groups, bias, false, made}, shape, from);
+        if (why.empty()) import.places[node.output(0)].turned = several(import, node);
+        return why;
+    }
     const bool folded = bias && !tensors.empty() && tensors[0].starts_with("onnx::Conv");
     if (folded) ++import.folded;
     const bool unfold = folded && import.options.unfold;
     if (unfold) bias = false;
     const std::int64_t depth = shape.size() == 4 ? shape[1] : 0;
     Op op = Conv{shape[0], shape[shape.size() - 2], shape.back(), count, window, groups, bias, false, depth};
-    const int layer = import.put(node, std::move(op), {from}, unfold ? std::vector<std::string>{tensors[0]} : tensors);
+    const int layer =
+        put_image(import, node, std::move(op), from, unfold ? std::vector<std::string>{tensors[0]} : tensors);
     import.starts[layer] = {{ node.input(1) }};
     if (bias) import.starts[layer].push_back({node.input(2)});
     if (!unfold) return "";
@@ -186,6 +228,7 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
                          .width = made.back(),
                          .depth = made.size() == 4 ? made[1] : 0},
                {layer});
+    import.places[node.output(0)].turned = several(import, node);
     import.builder.add_state(2 * made[0]);
     return "";
 }
@@ -194,9 +237,9 @@ std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     if (text(node, "auto_pad", "NOTSET").starts_with("SAME") || has(node, "output_shape"))
         return "its padding follows from its output's size; export it with pads";
     const Shape shape = image(import, node);
-    const int from = import.source(node, 0, shape);
+    const int from = image_source(import, node, shape);
     const auto [count, groups, kernel, bias] = filters(import, node, shape, true);
-    const auto outside = flat(import.graph.integers(node, "output_padding", spatial(import, node), 0), 0);
+    const auto outside = lifted(import.graph.integers(node, "output_padding", spatial(import, node), 0), shape, 0);
     const bool volume = shape.size() == 4;
     ConvTranspose op{
         shape[0], shape[shape.size() - 2], shape.back(), count, window_of(import, node, shape, kernel), groups,
@@ -204,7 +247,13 @@ std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     op.output_pad_d = volume ? outside[0] : 0;
     op.output_pad_h = outside[outside.size() - 2];
     op.output_pad_w = outside.back();
-    const int layer = import.put(node, op, {from}, import.tensors(node, 1, bias ? 2 : 1));
+    if (made_weights(import, node)) {
+        const Shape made = output_shape(op);
+        const std::string why = unfolded(import, node, {op.window, groups, bias, true, made}, shape, from);
+        if (why.empty()) import.places[node.output(0)].turned = several(import, node);
+        return why;
+    }
+    const int layer = put_image(import, node, op, from, import.tensors(node, 1, bias ? 2 : 1));
     import.starts[layer] = {{ node.input(1) }};
     if (bias) import.starts[layer].push_back({node.input(2)});
     return "";
@@ -293,19 +342,25 @@ Resampling resampling_of(const onnx::NodeProto& node, const std::string& coordin
 
 std::string resize(Import& import, const onnx::NodeProto& node) {
     const Shape shape = image(import, node);
-    const int from = import.source(node, 0, shape);
+    const int from = image_source(import, node, shape);
     Shape to = import.sample(node, node.output(0));
+    const bool planes = several(import, node) && to.size() > 1;
+    if (planes) std::swap(to[0], to[1]);
     if (to.size() == 2 && shape.size() == 3) to.insert(to.begin() + 1, 1);
+    const auto seen_as_volume = [&] {
+        import.places[node.output(0)].turned = planes;
+        return std::string{};
+    };
     const bool old = node.op_type() == "Upsample" || import.graph.opset() < 11;  // asymmetric coordinates
     const std::string where = old ? "asymmetric" : text(node, "coordinate_transformation_mode", "half_pixel");
     const bool filters = integer(node, "antialias", 0) != 0;
     if (to.size() != shape.size() || to[0] != shape[0]) {
         if (to.size() == shape.size() && import.graph.keeps_values() && !filters &&
             by_matrices(import, node, from, shape, to, resampling_of(node, where, old)).empty())
-            return "";
+            return seen_as_volume();
         import.not_run(import.put(node, Rearrangement{"pack", {shape}, to}, {from}),
                        "it resizes other axes than an image's");
-        return "";
+        return seen_as_volume();
     }
     if (to == shape) {
         import.alias(node, node.output(0), node.input(0));
@@ -320,7 +375,7 @@ std::string resize(Import& import, const onnx::NodeProto& node) {
     // Who runs it gets the file's own interpolation.
     if (!ours && !filters && import.graph.keeps_values() &&
         by_matrices(import, node, from, shape, to, resampling_of(node, where, old)).empty())
-        return "";
+        return seen_as_volume();
     if (!ours)
         ++import.notes[fmt::format("interpolation of mode {} at {} coordinates is priced as ours (half_pixel)", mode,
                                    where)];
@@ -334,7 +389,7 @@ std::string resize(Import& import, const onnx::NodeProto& node) {
     if (!ours)
         import.not_run(layer, fmt::format("interpolation of mode {} at {} coordinates{} has no kernel", mode, where,
                                           filters ? " with antialias" : ""));
-    return "";
+    return seen_as_volume();
 }
 
 }  // namespace rehearse::models

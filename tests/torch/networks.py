@@ -9,6 +9,8 @@ import torch
 import torchvision
 from torch import nn
 
+from unusual_networks import UNUSUAL
+
 IMAGE = {"x": {0: "batch"}}
 
 
@@ -274,12 +276,21 @@ NETWORKS |= {
     "plus_scalar": rows(Plus, 2, 8),
 }
 
+
+
+def unusual(make):
+    def made():
+        module, sample, *_ = make()
+        tokens = sample[0] == "tokens"
+        return module, (torch.zeros(2, sample[2], dtype=torch.long) if tokens else torch.randn(2, *sample),), IMAGE
+    return made
+
+
+NETWORKS |= {name: unusual(make) for name, make in UNUSUAL.items()}
+
 # What a file no longer says, so that nobody can read it back: by network, or by network and mode.
 LOST = {
     "vgg16_bn.eval": "the biases of convolutions went into the folded batch normalizations",
     "swin_t.eval": "tables of positions were folded into larger ones",
     "maxvit_t.eval": "tables of positions were folded into larger ones",
-    "encoder.eval": "layers that are untrained copies of each other are stored once",
-    "encoder_gelu_prenorm.eval": "layers that are untrained copies of each other are stored once",
-    "encoder_sequence_first.eval": "layers that are untrained copies of each other are stored once",
 }

@@ -9,6 +9,7 @@ import torchvision
 from torch import nn
 
 import networks
+from unusual_networks import UNUSUAL
 
 
 class Residual(nn.Module):
@@ -131,3 +132,4 @@ NETWORKS = {
     "unet3d": lambda: (networks.UNet(3, 2), (1, 8, 8, 8), 3, (8, 8, 8)),
     "llama": lambda: (LlamaTokens(), ("tokens", 23, 16), 23, (16,)),
 }
+NETWORKS |= UNUSUAL

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow that follows from sizes and constants: an If becomes the branch that is taken, a Loop its turns.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "models/onnx/graph.hpp"
+
+namespace rehearse::models {
+namespace {
+
+constexpr std::size_t most_made = 50000;  // nodes of all turns of a loop
+
+using Names = std::unordered_map<std::string, std::string>;
+
+// Whatever of `node` is called by one of `names`, in graphs inside of it, too.
+// NOLINTNEXTLINE(misc-no-recursion): graphs in graphs, no deeper than protobuf reads
+void rename(onnx::NodeProto& node, const Names& names) {
+    const auto change = [&](std::string& value) {
+        if (const auto found = names.find(value); found != names.end()) value = found->second;
+    };
+    for (auto& value : *node.mutable_input()) change(value);
+    for (auto& value : *node.mutable_output()) change(value);
+    for (auto& attribute : *node.mutable_attribute()) {
+        if (!attribute.has_g()) continue;
+        for (auto& output : *attribute.mutable_g()->mutable_output()) change(*output.mutable_name());
+        for (auto& inner : *attribute.mutable_g()->mutable_node()) rename(inner, names);
+    }
+}
+
+const onnx::GraphProto* graph_of(const onnx::NodeProto& node, std::string_view attribute) {
+    const auto found = std::ranges::find_if(node.attribute(),
+                                            [&](const auto& each) { return each.name() == attribute && each.has_g(); });
+    return found == node.attribute().end() ? nullptr : &found->g();
+}
+
+onnx::NodeProto copy_of(const std::string& from, const std::string& to) {
+    onnx::NodeProto node;
+    node.set_op_type("Identity");
+    node.add_input(from);
+    node.add_output(to);
+    return node;
+}
+
+onnx::NodeProto constant_node(const std::string& name, std::int64_t value, onnx::TensorProto::DataType type) {
+    onnx::NodeProto node;
+    node.set_op_type("Constant");
+    node.add_output(name);
+    auto& attribute = *node.add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    attribute.mutable_t()->set_data_type(type);
+    if (type == onnx::TensorProto::INT64) attribute.mutable_t()->add_int64_data(value);
+    if (type != onnx::TensorProto::INT64) attribute.mutable_t()->add_int32_data(static_cast<std::int32_t>(value));
+    return node;
+}
+
+// What several values are one after the other along an axis, a new one where it is asked for.
+std::vector<onnx::NodeProto> joined(const std::vector<std::string>& made, const std::string& to, std::int64_t along,
+                                    bool fresh) {
+    std::vector<onnx::NodeProto> nodes;
+    onnx::NodeProto join;
+    join.set_op_type("Concat");
+    auto& axis = *join.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(onnx::AttributeProto::INT);
+    axis.set_i(along);
+    for (const std::string& each : made) {
+        if (!fresh) {
+            join.add_input(each);
+            continue;
+        }
+        const std::string row = fmt::format("{}.row{}.{}", each, join.input_size(), to);
+        onnx::NodeProto& node = nodes.emplace_back();
+        node.set_op_type("Unsqueeze");
+        node.add_input(each);
+        node.add_output(row);
+        auto& axes = *node.add_attribute();
+        axes.set_name("axes");
+        axes.set_type(onnx::AttributeProto::INTS);
+        axes.add_ints(along);
+        join.add_input(row);
+    }
+    join.add_output(to);
+    nodes.push_back(join);
+    return nodes;
+}
+
+}  // namespace
+
+void OnnxGraph::open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open) {
+    for (std::size_t i = nodes.size(); i-- > 0;) open.push_back(&made_.emplace_back(std::move(nodes[i])));
+}
+
+// A sequence whose length is known, as a list in a scripted function is: what it holds, by name. False where the node
+// has nothing to do with one.
+bool OnnxGraph::put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
+    const std::string& type = node.op_type();
+    const std::string first = node.input_size() > 0 ? node.input(0) : "",
+                      made = node.output_size() > 0 ? node.output(0) : "";
+    if (type == "SequenceEmpty" || type == "SequenceConstruct") {
+        sequences_[made].assign(node.input().begin(), node.input().end());
+        return true;
+    }
+    const auto found = sequences_.find(first);
+    if (found == sequences_.end()) return false;
+    std::vector<std::string> held = found->second;
+    const auto place = [&](int input, std::int64_t otherwise) -> std::optional<std::size_t> {
+        const bool said = input < node.input_size() && !node.input(input).empty();
+        const auto number = said ? scalar(node.input(input)) : std::optional<double>(static_cast<double>(otherwise));
+        const auto size = static_cast<double>(held.size());
+        if (!number || !(std::abs(*number) <= size)) return std::nullopt;
+        return static_cast<std::size_t>(*number < 0 ? *number + size : *number);
+    };
+    if (type == "SequenceInsert" && node.input_size() > 1) {
+        const auto at = place(2, static_cast<std::int64_t>(held.size()));
+        if (!at || held.size() >= most_made) return false;
+        held.insert(held.begin() + static_cast<std::ptrdiff_t>(*at), node.input(1));
+    } else if (type == "SequenceErase") {
+        const auto at = place(1, static_cast<std::int64_t>(held.size()) - 1);
+        if (!at || *at >= held.size()) return false;
+        held.erase(held.begin() + static_cast<std::ptrdiff_t>(*at));
+    } else if (type == "SequenceAt") {
+        const auto at = place(1, 0);
+        if (!at || *at >= held.size()) return false;
+        open_up({copy_of(held[*at], made)}, open);
+        return true;
+    } else if (type == "SequenceLength") {
+        open_up({constant_node(made, static_cast<std::int64_t>(held.size()), onnx::TensorProto::INT64)}, open);
+        return true;
+    } else if (type == "ConcatFromSequence" && !held.empty()) {
+        open_up(joined(held, made, integer(node, "axis", 0), integer(node, "new_axis", 0) != 0), open);
+        return true;
+    } else if (type != "Identity") {
+        return false;
+    }
+    sequences_[made] = std::move(held);
+    return true;
+}
+
+// A branch whose condition follows from sizes, as PyTorch exports squeeze(), takes the place of its If: its nodes, then
+// its outputs by their outer names. False where the condition depends on data.
+bool OnnxGraph::put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
+    if (node.input_size() != 1) return false;
+    const auto condition = scalar(node.input(0));
+    if (!condition) return false;
+    const std::string_view name = *condition != 0 ? "then_branch" : "else_branch";
+    const onnx::GraphProto* const graph = graph_of(node, name);
+    if (graph == nullptr) fail(node, fmt::format("it has no {}", name));
+    if (graph->output_size() < node.output_size()) fail(node, fmt::format("its {} makes too few outputs", name));
+    for (const auto& tensor : graph->initializer()) values_[tensor.name()] = initializer(tensor, true);
+    for (int i = node.output_size(); i-- > 0;)
+        open.push_back(&made_.emplace_back(copy_of(graph->output(i).name(), node.output(i))));
+    for (int i = graph->node_size(); i-- > 0;) {
+        check_attributes(graph->node(i));
+        open.push_back(&graph->node(i));
+    }
+    return true;
+}
+
+// Whether the loop goes on after each of its turns: its condition is the one that it began with, or a constant.
+bool OnnxGraph::goes_on(const onnx::NodeProto& loop, const onnx::GraphProto& body) const {
+    const bool begins = loop.input_size() < 2 || loop.input(1).empty() || scalar(loop.input(1)).value_or(0) != 0;
+    std::string name = body.output(0).name();
+    for (int steps = 0; begins && steps <= body.node_size(); ++steps) {
+        if (name == body.input(1).name()) return true;
+        const auto maker = std::ranges::find_if(
+            body.node(), [&](const auto& each) { return each.output_size() > 0 && each.output(0) == name; });
+        if (maker == body.node().end()) return scalar(name).value_or(0) != 0;
+        if (maker->op_type() == "Constant") {
+            const auto* const value = tensor(*maker, "value");
+            const Value made = value == nullptr ? Value{} : initializer(*value, false);
+            return made.data && made.data->size() == 1 && made.data->front() != 0;
+        }
+        if ((maker->op_type() != "Identity" && maker->op_type() != "Cast") || maker->input_size() != 1) return false;
+        name = maker->input(0);
+    }
+    return false;
+}
+
+// A Loop of a constant number of turns, as PyTorch exports a scripted `for`: the nodes of each turn, with names of
+// their own. False where the number depends on data.
+bool OnnxGraph::put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
+    const onnx::GraphProto* const body = graph_of(node, "body");
+    const auto turns = node.input_size() < 1 ? std::nullopt : scalar(node.input(0));
+    if (body == nullptr || !turns || !(*turns >= 1)) return false;
+    // As often as there are samples, or that many times more.
+    if (open_batch_ && std::fmod(*turns, static_cast<double>(batch_)) == 0) return false;
+    const int carried = node.input_size() - 2;
+    if (carried < 0 || body->input_size() != carried + 2 || body->output_size() != node.output_size() + 1 ||
+        node.output_size() < carried || !goes_on(node, *body))
+        return false;
+    if (*turns * (body->node_size() + body->output_size()) > static_cast<double>(most_made))
+        fail(node, fmt::format("its {:.0f} turns would be more than {} nodes", *turns, most_made));
+    for (const auto& tensor : body->initializer()) values_[tensor.name()] = initializer(tensor, true);
+    for (const auto& inner : body->node()) check_attributes(inner);
+    std::vector<onnx::NodeProto> made;
+    std::vector<std::vector<std::string>> rows(static_cast<std::size_t>(node.output_size() - carried));
+    std::vector<std::string> state(node.input().begin() + 2, node.input().end());
+    for (std::int64_t turn = 0; turn < static_cast<std::int64_t>(*turns); ++turn) {
+        const std::string mark = fmt::format("@{}.{}", node.output_size() > 0 ? node.output(0) : node.name(), turn);
+        Names names{{body->input(0).name(), body->input(0).name() + mark},
+                    {body->input(1).name(), body->input(1).name() + mark}};
+        made.push_back(constant_node(body->input(0).name() + mark, turn, onnx::TensorProto::INT64));
+        made.push_back(constant_node(body->input(1).name() + mark, 1, onnx::TensorProto::BOOL));
+        for (int i = 0; i < carried; ++i) names[body->input(i + 2).name()] = state[static_cast<std::size_t>(i)];
+        for (const auto& inner : body->node())
+            for (const std::string& output : inner.output())
+                if (!output.empty()) names[output] = output + mark;
+        for (const auto& inner : body->node()) rename(made.emplace_back(inner), names);
+        const auto called = [&](int output) {
+            const std::string& name = body->output(output).name();
+            const auto found = names.find(name);
+            return found == names.end() ? name : found->second;
+        };
+        for (int i = 0; i < carried; ++i) state[static_cast<std::size_t>(i)] = called(i + 1);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const std::string row = fmt::format("{}{}.row", called(carried + 1 + static_cast<int>(i)), mark);
+            made.push_back(copy_of(called(carried + 1 + static_cast<int>(i)), row));
+            rows[i].push_back(row);
+        }
+    }
+    for (int i = 0; i < carried; ++i) made.push_back(copy_of(state[static_cast<std::size_t>(i)], node.output(i)));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::string& to = node.output(carried + static_cast<int>(i));
+        if (to.empty()) continue;
+        for (onnx::NodeProto& each : joined(rows[i], to, 0, true)) made.push_back(std::move(each));
+    }
+    open_up(std::move(made), open);
+    return true;
+}
+
+}  // namespace rehearse::models
