@@ -86,26 +86,42 @@ std::vector<const BoardKernel*> taken(const std::vector<const BoardKernel*>& ker
     return some;
 }
 
-// What boards take beyond their bounds, each board's median taken off.
+// Whether their kernels are of one maker's libraries.
+bool of_one_maker(const MeasuredBoard& one, const MeasuredBoard& other) {
+    const auto is_amd = [](const MeasuredBoard& board) { return board.like == "mi25" || board.like == "vega-fe"; };
+    return is_amd(one) == is_amd(other);
+}
+
+// What boards of the same maker take beyond their bounds, each board's median taken off; `medians` are of all others.
 struct Others {
     std::vector<FeaturePoint> points;
-    std::vector<double> values, offsets;
+    std::vector<double> values, offsets, medians;
     std::vector<RanFamily> ran;  // of convolutions
 };
 
 Others others_of(std::span<const MeasuredBoard> boards, std::size_t out, std::size_t count) {
     Others others;
     const std::size_t each = count / (boards.size() - 1);
+    const auto kin = [&](std::size_t b) { return b != out && of_one_maker(boards[b], boards[out]); };
+    bool any_kin = false;
+    for (std::size_t b = 0; b < boards.size(); ++b) any_kin = any_kin || kin(b);
     for (std::size_t b = 0; b < boards.size(); ++b) {
         if (b == out) continue;
         const MeasuredBoard& board = boards[b];
         std::vector<double> values;
+        if (any_kin && !kin(b)) {
+            for (const std::size_t i : every(board.kernels.size(), each))
+                values.push_back(beyond(board.kernels[i].sample, board.sheet));
+            others.medians.push_back(median(std::move(values)));
+            continue;
+        }
         for (const std::size_t i : every(board.kernels.size(), each)) {
             values.push_back(beyond(board.kernels[i].sample, board.sheet));
             if (board.kind == "conv2d") others.ran.push_back(ran(board.kernels[i], board.sheet));
             others.points.push_back(library_point(board.kernels[i].sample.problem, *board.sheet.board)->point);
         }
         others.offsets.push_back(median(values));
+        others.medians.push_back(others.offsets.back());
         for (const double value : values) others.values.push_back(value - others.offsets.back());
     }
     return others;
@@ -196,9 +212,10 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     // The constants of the bound of products are the mean of all boards already, which lie further apart.
     constexpr double between_products = 0.3;
     const bool rows_alike = alike && board.kind != "conv2d";
-    const double sheet_spread = !alike       ? between_products
-                                : rows_alike ? std::max(between_boards, between(others.offsets))
-                                             : between_boards;
+    const double sheet_spread = !alike ? between_products
+                                : rows_alike
+                                    ? std::max({between_boards, between(others.offsets), between(others.medians)})
+                                    : between_boards;
     const double offset = alike ? mean(others.offsets) : 0;
     const auto cold = [&](const KernelSample& sample) {
         KernelPrice result = price(sample);
@@ -275,7 +292,9 @@ double learn_band(const MeasuredBoard& board, const Family& family, std::size_t 
     }
     // Of convolutions as of DeepBench's; products and rows that were kept from the lengths need a tenth more, too.
     constexpr double of_products = 1.1;
-    return (board.kind == "conv2d" ? unseen_factor(board.kind) : of_products) * band;
+    band *= board.kind == "conv2d" ? unseen_factor(board.kind) : of_products;
+    constexpr std::size_t few = 120;
+    return board.kernels.size() < few ? std::max(band, family.band) : band;
 }
 
 }  // namespace rehearse::calibrate

@@ -42,7 +42,7 @@ std::vector<Judged> judged_of(std::span<const JudgedChoice> rows);
 Family learn_boards(std::span<const MeasuredBoard> boards, std::size_t count, int rounds);
 
 /// The band of one of these boards by itself, from as many of its kernels, random sizes or networks', whichever is
-/// wider; the family's where it has few.
+/// wider; of few kernels no less than the family's, which is the answer where there are hardly any.
 double learn_band(const MeasuredBoard& board, const Family& family, std::size_t count);
 
 }  // namespace rehearse::calibrate
