@@ -6,9 +6,11 @@
   pytorch_train.py bert --profile bert.json.gz                       also a trace of torch.profiler for `calibrate --trace`
   pytorch_train.py dense --export dense.onnx                         the network as Rehearse reads it, nothing trained
   pytorch_train.py resnet --ranks 2                                  two processes of this host, over gloo
+  pytorch_train.py resnet --ranks 2 --rounds 9 --steps 3             in turns: rank 0 alone, then all, so that both see the same host
   RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 pytorch_train.py resnet      one process of several hosts
 
-Prints one line of JSON: the network, ranks, batch, and the median of the steps without the warm-up, of the slowest rank.
+Prints one line of JSON: the network, ranks, batch, and the median of the steps without the warm-up, of the slowest rank. With --rounds also
+the median of rank 0's steps while the others wait (alone_s), and of the ratios of both within a round; --profile is then of rank 0 alone.
 """
 import argparse
 import gzip
@@ -163,32 +165,58 @@ def train(options):
         loss_of(network(inputs), labels).backward()
         optimizer.step()
 
-    for _ in range(options.warm_up):
-        step()
-    times = []
-    for _ in range(options.steps):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    if options.profile:
+    def timed(count):
+        times = []
+        for _ in range(count):
+            start = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - start)
+        return times
+
+    def profiled():
         schedule = torch.profiler.schedule(wait=0, warmup=1, active=options.profile_steps, repeat=1)
 
         def ready(profile):
-            path = options.profile.replace("RANK", str(rank))
-            write_trace(profile, path, rank, ranks)
+            write_trace(profile, options.profile.replace("RANK", str(rank)), rank, ranks if options.rounds == 0 else 1)
 
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
                                     schedule=schedule, on_trace_ready=ready) as profile:
             for _ in range(options.profile_steps + 1):
                 step()
                 profile.step()
+
+    timed(options.warm_up)
+    if options.rounds > 0:
+        together, alone = network, make()
+        optimizers = {together: optimizer, alone: torch.optim.SGD(alone.parameters(), lr=0.01, momentum=0.9)}
+        times, one, ratios = [], [], []
+        for turn in range(options.rounds + 1):  # the first one is a warm-up
+            dist.barrier()
+            network, optimizer = alone, optimizers[alone]
+            first = statistics.median(timed(options.steps)) if rank == 0 else None
+            if options.profile and rank == 0 and turn == (options.rounds + 1) // 2:
+                profiled()
+            dist.barrier()
+            network, optimizer = together, optimizers[together]
+            second = statistics.median(timed(options.steps))
+            if turn > 0:
+                times.append(second)
+                if rank == 0:
+                    one.append(first)
+                    ratios.append(second / first)
+    else:
+        times = timed(options.steps)
+        if options.profile:
+            profiled()
     step_s = torch.tensor(statistics.median(times), dtype=torch.double)
     if ranks > 1:
         dist.all_reduce(step_s, dist.ReduceOp.MAX)
         dist.barrier()
     if rank == 0:
-        print(json.dumps({"network": options.network, "ranks": ranks, "batch": options.batch, "steps": len(times),
-                          "step_s": step_s.item()}), flush=True)
+        found = {"network": options.network, "ranks": ranks, "batch": options.batch, "steps": len(times), "step_s": step_s.item()}
+        if options.rounds > 0:
+            found |= {"alone_s": statistics.median(one), "ratio": statistics.median(ratios), "ratios": [round(each, 3) for each in ratios]}
+        print(json.dumps(found), flush=True)
     if ranks > 1:
         os._exit(0)  # gloo's threads may spin for ever where one rank is gone before the other takes leave
 
@@ -221,6 +249,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=0, help="so many times --steps steps of rank 0 alone and then of all")
     parser.add_argument("--set-to-none", action="store_true", help="gradients are freed, not set to zero, before a step")
     parser.add_argument("--profile", help="a trace; RANK in its name is the rank")
     parser.add_argument("--profile-steps", type=int, default=5)
@@ -232,6 +261,8 @@ def main():
         make, samples = NETWORKS[options.network]
         export(make(), (samples(2)[0],), options.export)
         return 0
+    if options.rounds > 0 and max(options.ranks, int(os.environ.get("WORLD_SIZE", "1"))) < 2:
+        parser.error("--rounds needs --ranks 2 or more")
     if options.ranks > 1 and "WORLD_SIZE" not in os.environ:
         return spawn(options, sys.argv[1:])
     train(options)

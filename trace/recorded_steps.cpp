@@ -11,13 +11,15 @@ namespace {
 // Walks the events of one thread after the other, outer before inner.
 class Nesting {
 public:
-    Nesting(RecordedEvents& events, CallTree& tree) : events_(events), tree_(tree) {}
+    Nesting(RecordedEvents& events, CallTree& tree)
+        : events_(events), tree_(tree), launches_(!events.kernels.empty()) {}
 
     void walk() {
-        std::ranges::stable_sort(events_.host, [](const HostEvent& a, const HostEvent& b) {
+        const auto before = [](const HostEvent& a, const HostEvent& b) {
             return std::tuple(a.thread, a.start, -a.end) < std::tuple(b.thread, b.start, -b.end);
-        });
-        for (const HostEvent& event : events_.host) take(event);
+        };
+        if (!std::ranges::is_sorted(events_.host, before)) std::ranges::stable_sort(events_.host, before);
+        for (; !events_.host.empty(); events_.host.pop_front()) take(events_.host.front());  // gigabytes: none is kept
         std::ranges::sort(tree_.by_external);
         std::ranges::sort(tree_.inner_by_external);
         std::ranges::sort(tree_.markers);
@@ -37,7 +39,7 @@ private:
             if (starts_call(event)) open(event);
             return;
         }
-        if (event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
+        if (launches_ && event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
         take_inner(event);
     }
 
@@ -64,7 +66,7 @@ private:
         tree_.threads.push_back(event.thread);
         call_end_ = std::max(event.end, event.start + 1);
         inner_end_ = -1;
-        if (event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
+        if (launches_ && event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
     }
 
     static RecordedCall::Part part_of(const HostEvent& event) {
@@ -90,7 +92,7 @@ private:
             call.inners = static_cast<std::uint32_t>(tree_.inner.size()) - call.inner;
             inner_end_ = std::max(event.end, event.start + 1);
         }
-        if (event.external != 0 && event.start < inner_end_) {
+        if (launches_ && event.external != 0 && event.start < inner_end_) {
             tree_.inner_by_external.emplace_back(event.external, static_cast<std::uint32_t>(tree_.inner.size() - 1));
         }
     }
@@ -99,6 +101,7 @@ private:
 
     RecordedEvents& events_;
     CallTree& tree_;
+    bool launches_;  // there are kernels, which ask for the operators that launched them
     std::uint32_t thread_ = 0;
     std::int64_t call_end_ = -1, inner_end_ = -1;
 };

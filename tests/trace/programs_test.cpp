@@ -131,11 +131,22 @@ TEST_F(Programs, OfChakraNameWhatHasNoSchedule) {
 // Of steps of 90, 100 and 200 ns the one of 100: forward, backward, a sum that begins after the former's end and before
 // the latter's, then the optimizer after both; a gap is part of its call.
 Recording recorded(std::int64_t rank) {
-    Recording recording{.path = "r.json", .rank = rank, .ranks = 2, .texts = {"", "conv", "SGD"}};
+    Recording recording;
+    recording.path = "r.json";
+    recording.rank = rank;
+    recording.ranks = 2;
+    recording.texts = {"", "conv", "SGD"};
     recording.steps = {{0, 90}, {100, 200}, {200, 400}};
     const auto call = [](RecordedCall::Part part, int step, std::uint32_t name, std::int64_t at, std::int64_t busy,
                          std::int64_t gap) {
-        return RecordedCall{.part = part, .step = step, .name = name, .at = at, .busy = busy, .gap = gap};
+        RecordedCall made;
+        made.part = part;
+        made.step = step;
+        made.name = name;
+        made.at = at;
+        made.busy = busy;
+        made.gap = gap;
+        return made;
     };
     using Part = RecordedCall::Part;
     recording.calls = {call(Part::forward, 0, 1, 0, 90, 0), call(Part::forward, 1, 1, 100, 20, 5),
