@@ -153,7 +153,7 @@ Run add_bench(CommandLine& app) {
         ->option_text("N[,N...]");
     app.add_flag("--sweep", options->sweep, "of stream: sizes between the levels too");
     app.add_option("--skew", options->skew,
-                   "of embedding: rows are picked by Zipf's law with this exponent; 0: all alike")
+                   "of embedding: rows are picked by Zipf's law with this exponent, at least 0; 0: all alike")
         ->capture_default_str()
         ->option_text("S");
     app.add_option("--seed", options->seed, "of the data")->capture_default_str()->option_text("N");

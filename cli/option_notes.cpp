@@ -36,6 +36,8 @@ constexpr std::array notes{
     OptionNote{"", "loader", words, "rates above 0GBps", "ahead"},
     OptionNote{"", "stage", words, "", "it is not copied"},
     OptionNote{"", "keep", 1, "sample", "its share of the data set"},
+    OptionNote{"", "reading", words, "files from 0, all others above 0", "the tier's own rates"},
+    OptionNote{"", "file-system", words, "", "what the machine mounts as --input"},
     OptionNote{"", "data-servers", 1, "node", "none", false, 1'000'000},
     OptionNote{"", "cache", words, "a size with its unit, above 0B", "needed with --data-servers"},
     OptionNote{"", "checkpoint", words, "", "none are written"},
