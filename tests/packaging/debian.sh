@@ -18,14 +18,11 @@ for name in rehearse rehearse-gui librehearse-dev python3-rehearse; do
     if grep -q '\.1$' <<<"$files"; then fail "$name: a manual page is not compressed"; fi
 done
 # Whatever a program is linked to comes with a package of Debian, or it would not start where that is not.
-for name in rehearse rehearse-gui python3-rehearse; do
-    dpkg-deb -x "$work/${name}_$version"-*.deb "$work/$name"
-    while read -r program; do
-        for library in $(objdump -p "$program" | awk '/NEEDED/ {print $2}'); do
-            dpkg -S "*/$library" >/dev/null 2>&1 || fail "$name: $(basename "$program") needs $library, which no package of Debian has"
-        done
-    done < <(find "$work/$name" -type f \( -path '*/bin/*' -o -name '*.so' \))
-done
+for name in rehearse rehearse-gui python3-rehearse; do dpkg-deb -x "$work/${name}_$version"-*.deb "$work/programs"; done
+needed=$(find "$work/programs" -type f \( -path '*/bin/*' -o -name '*.so' \) -exec objdump -p {} + | awk '/NEEDED/ {print "*/" $2}' | sort -u)
+set -f  # patterns are dpkg's, not the shell's
+dpkg -S $needed >/dev/null 2>"$work/missing" || fail "in no package of Debian: $(cat "$work/missing")"
+set +f
 depends() { dpkg-deb -f "$work/$1_$version"-*.deb Depends; }
 for library in libsimgrid libopenmpi libc6; do
     depends rehearse | grep -q "$library" || fail "rehearse does not depend on $library"
