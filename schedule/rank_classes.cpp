@@ -33,6 +33,25 @@ std::map<int, std::pair<int, std::int64_t>> axes_of_ties(const Stage& stage, Sta
     return axes;
 }
 
+/// InputError where ranks have pieces of some tensors of a layer and all of others: what each combines for itself would
+/// change the latter apart.
+void check_vectors(const Part& part, const Plan& plan) {
+    for (std::size_t i = 0; i < part.origins.size(); ++i) {
+        const Origin& origin = part.origins[i];
+        const Layer& layer = part.network.layers[i];
+        const auto count = static_cast<int>(weights(layer.op).size());
+        int cut = 0;
+        for (int tensor = origin.tensor; tensor < origin.tensor + count; ++tensor) {
+            cut += std::ranges::find(origin.cuts, tensor, &Cut::tensor) == origin.cuts.end() ? 0 : 1;
+        }
+        if (cut == 0 || cut == count) continue;
+        throw InputError(fmt::format(
+            "--plan '{}': network '{}': ranks have pieces of some tensors of '{}' and all of others, which would no "
+            "longer be alike: choose gradients that are summed, or no tensor",
+            plan.text, part.network.name, layer.name));
+    }
+}
+
 /// Of each layer, whether ranks have pieces of its weights.
 std::vector<bool> pieces_of(const Part& part) {
     std::vector<bool> pieces;
@@ -82,6 +101,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                         "vector of its own: without pipe, or with gradients that are summed",
                         plan_.text, schedule.network.name));
     }
+    if (as_vectors) check_vectors(stage.part, plan_);
     const auto ties = axes_of_ties(stage, StageIndex{options_.size()}, schedule.mesh);
     stage.part.buckets =
         make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket, plan_.bucket, axes, begins,

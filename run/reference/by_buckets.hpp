@@ -17,8 +17,6 @@ using Combine = std::function<std::vector<float>(std::span<const std::int64_t> r
 
 /// Adds up.
 Combine summing();
-/// Sends each rank's in few bits and keeps what is left out for the next call.
-Combine compressing(const Schedule& schedule);
 
 /// What a rank's gradient is, of its samples: its part of the mean over the whole batch, or the mean over its own.
 enum class Of { batch, shard };

@@ -40,6 +40,12 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
     return piece;
 }
 
+bool cuts_layers(const Schedule& schedule) {
+    return std::ranges::any_of(schedule.classes, [&](const RankClass& rank_class) {
+        return !std::ranges::equal(rank_class.part.network.layers, schedule.network.layers, {}, &Layer::op, &Layer::op);
+    });
+}
+
 }  // namespace
 
 bool is_whole(const Schedule& schedule) {
@@ -55,7 +61,8 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     const Trained expected = whole.train(rank, 0);
     std::vector<Trained> changed;
     const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
-    for (int i = 1; i <= perturbations && !by_bits; ++i) changed.push_back(whole.train(rank, i));
+    const bool measured = !by_bits || cuts_layers(schedule);
+    for (int i = 1; i <= perturbations && measured; ++i) changed.push_back(whole.train(rank, i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
     double rounding = 0;
@@ -76,10 +83,13 @@ GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& o
     const auto compare = [&](std::vector<std::vector<float>> Trained::*which, std::span<const float> mine, int layer,
                              std::span<const std::int64_t> places) {
         const std::vector<float>& right = (expected.*which)[at(layer)];
-        double reach = 0;
+        std::vector<double> apart{0};
         for (const Trained& other : changed) {
-            reach = std::max(reach, distance(taken((other.*which)[at(layer)], places), right, places));
+            apart.push_back(distance(taken((other.*which)[at(layer)], places), right, places));
         }
+        // Where a bit turns, it has come from a gradient that rounding turns, or not: what all three have changed by.
+        const double reach =
+            by_bits && measured ? *std::min_element(apart.begin() + 1, apart.end()) : *std::ranges::max_element(apart);
         const double error = distance(mine, right, places), tolerance = std::max(floor, allowance * reach);
         if (error / tolerance > worst.error / worst.tolerance) worst = {error, tolerance};
     };

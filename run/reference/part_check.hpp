@@ -46,9 +46,10 @@ struct ReferenceOptions {
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
 /// Methods that do more than sum gradients are held to what they mean, written out (single_rank.hpp); the order of the
 /// servers' updates is as it was. Which gradients are sent in few bits depends on bits, so that training is not
-/// changed, and has to be the same to 2^-18. Where `schedule` computes in 16 bits, `single` still computes in f32. A
-/// layer then rounds its weights, its input and its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so
-/// do the gradients: each weight is changed by 3 u.
+/// changed, and has to be the same to 2^-18; where the plan cuts layers, to eight times the smallest
+/// of the three changes. Where `schedule` computes in 16 bits, `single` still computes in f32. A layer then rounds its
+/// weights, its input and its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each
+/// weight is changed by 3 u.
 GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& single,
                          const ReferenceOptions& options);
 

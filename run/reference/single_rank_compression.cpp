@@ -11,6 +11,8 @@
 
 namespace rehearse::run {
 
+namespace {
+
 // Each rank's gradients and what it had left out before are sent in few bits; all take the sum of what has come.
 Combine compressing(const Schedule& schedule) {
     using Left = std::map<std::pair<std::int64_t, int>, std::vector<float>>;  // by rank and bucket
@@ -28,6 +30,8 @@ Combine compressing(const Schedule& schedule) {
         return sum;
     };
 }
+
+}  // namespace
 
 Trained train_compressed(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
     return train_by_buckets(single, perturbation, compressing(single.schedule()), Of::batch);

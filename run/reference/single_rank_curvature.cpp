@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/index.hpp"
-#include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "run/random.hpp"
 #include "run/reference/by_buckets.hpp"
@@ -185,7 +184,7 @@ Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int 
     const std::unique_ptr<Program> model = single.model(perturbation);
     Program& program = *model;
     const std::vector<Layer>& layers = program.part().network.layers;
-    const Combine combine = schedule.methods.get<Compression>() == Compression{} ? summing() : compressing(schedule);
+    const Combine combine = summing();
     Trained trained;
     Rounding rounding{perturbation};
     for (int step = 0; step < options.steps; ++step) {

@@ -174,7 +174,6 @@ constexpr std::array tensor_features{
 
 constexpr std::array conflicts_of_spatial{
     Conflict{"sequence=on", When::never, "images have no rows of a sequence"},
-    Conflict{"dense=shared", When::later, "it cuts images and leaves the weights whole"},
 };
 constexpr std::array spatial_features{
     Feature{"spatial", "data,spatial=2", [](const Asked& a) { return has_axis(a.plan, spatial_axes[0]); },
@@ -213,7 +212,6 @@ constexpr std::array dense_features{
 
 constexpr std::array conflicts_of_tables{
     Conflict{"lag=1", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"dense=shared", When::later, "the dense layers and the tables would exchange samples apart"},
     Conflict{"pipe", When::later, "tables would lie in the first stage alone"},
     Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come"},
     Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come"},

@@ -97,7 +97,11 @@ Network recommender() {
 // Its tables are drawn small: a rate at which rows move by more than rounding reaches.
 TEST(SharedTables, TrainAsOneRankDoes) {
     const Communicator world = Communicator::world();
-    for (const char* plan : {"data:tables=shared", "data:tables=shared:bucket=1B:first=1B"}) {
+    std::vector<const char*> plans{"data:tables=shared",        "data:tables=shared:bucket=1B:first=1B",
+                                   "data:tables=shared:zero=1", "data:tables=shared:zero=2:bucket=1B:first=1B",
+                                   "data:tables=shared:zero=3", "data:tables=shared:compress=1bit"};
+    if (world.size() == 4) plans.push_back("data=2:tables=shared,tensor=2");
+    for (const char* plan : plans) {
         SCOPED_TRACE(plan);
         const Schedule schedule = test::schedule_of(recommender(), plan, world.size(), 4);
         Options options{.steps = 3, .learning_rate = 2, .momentum = 0, .check_gradients = true};
@@ -120,6 +124,14 @@ Network decoder(std::int64_t heads, std::int64_t words = 48) {
                                 .positions = 16,
                                 .keep = 0.75},
                                16);
+}
+
+// Words lie in pieces and positions whole: each tensor rank would change the latter by a combination of its own.
+TEST(Adasum, IsRefusedWhereALayerIsPartlyInPieces) {
+    if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
+    for (const char* plan : {"data=2:allreduce=adasum,tensor=2", "data=2:compress=top(0.5),tensor=2"}) {
+        EXPECT_THROW(test::schedule_of(decoder(4), plan, 4, 4), InputError) << plan;
+    }
 }
 
 /// Blocks whose halves are mixtures of eight experts, some too small for all who choose them.
