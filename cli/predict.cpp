@@ -38,6 +38,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Large: one member an option of the command line.
 struct Options {
     Common common;
     JobOptions job;

@@ -49,6 +49,8 @@ struct LearnerPaces {
     bool first_idle = false;
 };
 
+/// What a job meets on its machine, beside network, plan and devices.
+/// Large: one member a condition, each with a default that means "not asked for".
 struct Conditions {
     Jitter jitter{};
     std::uint64_t seed = 1;  // of jitter and of random placement

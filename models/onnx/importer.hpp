@@ -47,6 +47,8 @@ struct Start {
     bool turned = false;
 };
 
+/// What an import knows while it goes through a graph, node after node.
+/// Large: one method a kind of node or value that patterns and operators share, over one state.
 struct Import {
     const OnnxGraph& graph;
     const ImportOptions& options;

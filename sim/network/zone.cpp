@@ -2,9 +2,9 @@
 #include "sim/network/zone.hpp"
 
 #include <fmt/format.h>
+#include <simgrid/version.h>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
-#include <simgrid/version.h>
 
 #include <array>
 #include <csignal>

@@ -173,10 +173,10 @@ TEST(PriceModels, PriceTransposedConvolutionsAsWhatTheyMirror) {
     EXPECT_NEAR((time(up, Pass::forward) - without) / time(Bias{{64, 96, 144}, 0}, Pass::forward), 1, 1e-6);
 }
 
-// A filter with gaps cannot go by Winograd's transform: it is a product of nine taps, slower than the filter without, and
-// no faster than one that gathers what it reads. By hand: 27,648 pixels and 256 filters are 864 tiles of 128 x 64, dealt
-// out to 80 processors by twos: five waves and one of 64 lone tiles, 5.604 in all, each of 2 x 2 x 128 x 64 x (2,304 + 26.7)
-// operations at 0.867 of 15.67 / 80 TFLOP/s: 2.5202 ms, and 0.65 us for its start.
+// A filter with gaps cannot go by Winograd's transform: it is a product of nine taps, slower than the filter without,
+// and no faster than one that gathers what it reads. By hand: 27,648 pixels and 256 filters are 864 tiles of 128 x 64,
+// dealt out to 80 processors by twos: five waves and one of 64 lone tiles, 5.604 in all, each of 2 x 2 x 128 x 64 x
+// (2,304 + 26.7) operations at 0.867 of 15.67 / 80 TFLOP/s: 2.5202 ms, and 0.65 us for its start.
 TEST(PriceModels, PriceDilatedConvolutionsAsTheirProducts) {
     const DeviceClass device = load_machine("summit").classes.at(0);
     const auto time = [&](const Op& op, Pass pass) { return price({op, pass, 2, DataType::f32}, device); };
