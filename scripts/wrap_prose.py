@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WIDTH = 100
-LEFT = {"CHANGELOG.md", "README.md"}  # of the root
+LEFT = {"CHANGELOG.md"}  # of the root
 KEPT = re.compile(r"^\s*(\||#|<!--|!\[[^\]]*\]\([^)]*\)\s*$|\[[^\]]+\]:)")
 ITEM = re.compile(r"^(\s*)([-*+]|\d+[.)])(\s+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
