@@ -258,7 +258,7 @@ TEST_F(BadInput, OfPredictions) {
                     {"predict --devices 8 --loader inlin", "did you mean 'inline'"},
                     {"predict --devices 8 --loader inline:stack=6", "unit"},
                     {"predict --devices 8 --loader inline:copy=0GBps", "not above 0"},
-                    {"predict --devices 8 --loader inline:pin=on", "neither stack=RATE nor copy=RATE"},
+                    {"predict --devices 8 --loader inline:pin=on", "none of stack=RATE, copy=RATE and read=ahead"},
                     {"predict --devices 8 --data-servers 2", "--cache"},
                     {"predict --devices 8 --data-servers 2 --cache 60GB", "--dataset"},
                     {"predict --devices 8 --data-servers 2 --cache 60GB --dataset 1000000", "--input"},

@@ -78,7 +78,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"pipe=8:recompute=yes", {"write off, on, blocks, attention"}},
         {"spatial", {"spatial=: write the ranks along each dimension"}},
         {"spatial=2x", {"like spatial=2, 2x2 or 2x2x2"}},
-        {"spatial=2,tensor=2", {"leave out one"}},
+        {"spatial=2,expert=2", {"expert does not go with spatial", "leave out one"}},
         {"tensor=2:split=rows", {"split=rows: write turns, filters or channels"}},
         {"tensor=2:split=filters:sequence=on", {"layers that are cut by turns"}},
         {"server:shards=8", {"unknown option of server 'shards'"}},
@@ -95,20 +95,21 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data:elastic=0.5", {"elastic needs local=N"}},
         {"data:local=2:average_momentum=0.5", {"average_momentum needs elastic"}},
         {"data:local=2:microbatches=4", {"local does not go with microbatches"}},
-        {"data:local=2,pipe=2", {"local does not go with pipe"}},
+        {"server=2,data,pipe=2", {"server does not go with pipe"}},
         {"data:local=0", {"local=0", "from 1 to"}},
         {"data:compress=top", {"like top(0.01)"}},
         {"data:compress=top(2)", {"top=2: a number above 0, at most 1"}},
-        {"data:compress=1bit:zero=2", {"compress=1bit does not go with zero"}},
-        {"data:compress=1bit,tensor=2", {"compress=1bit does not go with tensor"}},
+        {"data:compress=1bit:zero=3", {"compress=1bit does not go with zero=3"}},
+        {"data:compress=1bit,spatial=2", {"compress=1bit does not go with spatial"}},
         {"replica=4", {"'replica' is not yet"}},
-        {"expert=4,tensor=2", {"expert does not go with tensor"}},
-        {"data:kfac=1,expert=2", {"expert does not go with kfac"}},
+        {"expert=4,server=2", {"expert does not go with server"}},
+        {"data:kfac=1,tensor=2", {"kfac does not go with tensor"}},
         {"data:shares=balanced,expert=2", {"expert does not go with shares"}},
         {"server=2,expert=2", {"expert does not go with server"}},
         {"expert=4:zero=1", {"unknown option of expert 'zero'"}},
-        {"data=4:allreduce=adasum:zero=1", {"allreduce=adasum does not go with zero", "whole gradients"}},
-        {"data=4:allreduce=adasum,pipe=2", {"allreduce=adasum does not go with pipe", "whole gradients"}},
+        {"data=4:allreduce=adasum:zero=2",
+         {"allreduce=adasum does not go with zero=2", "gathers what it has combined"}},
+        {"data=4:allreduce=adasum,expert=2", {"allreduce=adasum does not go with expert", "whole gradients"}},
         {"tensor=4:allreduce=adasum", {"of data, not of tensor"}},
         {"data=0", {"data=0", "at least one rank"}},
         {"data=-4", {"at least one rank"}},
@@ -160,7 +161,7 @@ TEST(PlanWords, AreWhatTheParserTakes) {
         SCOPED_TRACE(word.name);
         EXPECT_FALSE(word.summary.empty());
         const std::string text = word.axis.empty() ? std::string{word.name} + "="
-                                                   : std::string{word.axis} + ":" + std::string{word.name} + "=";
+                                                   : std::string{word.axis} + "=2:" + std::string{word.name} + "=";
         EXPECT_THAT(refusal(text), testing::AllOf(HasSubstr("has no"), HasSubstr(std::string{word.values})));
     }
 }
