@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
@@ -188,14 +189,9 @@ public:
 
 private:
     int layer(const std::string& what, Op op, std::vector<int> from) {
-        onnx::NodeProto named;
-        named.set_name(fmt::format("{}.{}", import_.name_for(node_), what));
-        return import_.builder.layer(import_.name_for(named), std::move(op), std::move(from));
+        return add_part(import_, node_, what, std::move(op), std::move(from));
     }
-    int view(int from, const Shape& shape) {
-        const Shape lies = import_.builder.shape(from), seen = shape.empty() ? Shape{1} : shape;
-        return lies == seen ? from : layer("view", Flatten{lies, seen.size() == 1 ? Shape{} : seen}, {from});
-    }
+    int view(int from, const Shape& shape) { return seen_as(import_, node_, from, shape); }
     int transposed(const Term& term, const std::string& letters, const std::map<char, std::int64_t>& sizes) {
         const int from = view(term.layer, term.dims);
         if (letters == term.letters) return from;

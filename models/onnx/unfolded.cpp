@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
+#include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
@@ -100,14 +99,9 @@ public:
 
 private:
     int layer(const std::string& what, Op op, std::vector<int> from) {
-        onnx::NodeProto named;
-        named.set_name(fmt::format("{}.{}", import_.name_for(node_), what));
-        return import_.builder.layer(import_.name_for(named), std::move(op), std::move(from));
+        return add_part(import_, node_, what, std::move(op), std::move(from));
     }
-    int view(int from, const Shape& shape) {
-        const Shape lies = import_.builder.shape(from);
-        return lies == shape ? from : layer("view", Flatten{lies, shape.size() == 1 ? Shape{} : shape}, {from});
-    }
+    int view(int from, const Shape& shape) { return seen_as(import_, node_, from, shape); }
     int add_bias(int product, const Shape& made) {
         Shape bias(made.size(), 1);
         bias[0] = made[0];

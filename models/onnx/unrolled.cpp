@@ -5,8 +5,7 @@
 //   x {steps, inputs} --- products of all steps --- rows --+
 //                                                          +-- gates -- h, c of the step -- next step
 //   h of the step before -- product ----------------------+
-#include <fmt/format.h>
-
+#include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
@@ -34,14 +33,9 @@ public:
 
 private:
     int layer(const std::string& what, Op op, std::vector<int> from) {
-        onnx::NodeProto named;
-        named.set_name(fmt::format("{}.{}", import_.name_for(node_), what));
-        return import_.builder.layer(import_.name_for(named), std::move(op), std::move(from));
+        return add_part(import_, node_, what, std::move(op), std::move(from));
     }
-    int view(int from, const Shape& shape) {
-        const Shape lies = import_.builder.shape(from);
-        return lies == shape ? from : layer("view", Flatten{lies, shape.size() == 1 ? Shape{} : shape}, {from});
-    }
+    int view(int from, const Shape& shape) { return seen_as(import_, node_, from, shape); }
     // {count, columns} from row `first` of a matrix.
     int rows(int from, std::int64_t first, std::int64_t count) { return cut(from, 0, first, count); }
     int columns(int from, std::int64_t first, std::int64_t count) { return cut(from, 1, first, count); }
