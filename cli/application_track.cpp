@@ -68,7 +68,9 @@ std::optional<report::TrackRecord> track_record(const Machine& machine, bool anc
                               .used = {}};
     RowErrors all;
     std::map<std::pair<std::string, std::string>, RowErrors> systems;
-    for (const ReplayedRow& row : validate::replay_rows(validate::shipped_published(), rules, wanted, progress)) {
+    const auto predictions = anchored ? validate::Predictions::anchored : validate::Predictions::cold;
+    for (const ReplayedRow& row : validate::replay_rows(validate::shipped_published(), rules, wanted, progress,
+                                                        validate::Pilots::one, predictions)) {
         const Answer* answer = answer_of(row, anchored);
         if (answer == nullptr) continue;
         const prices::Interval<double> band{answer->low, answer->high};

@@ -35,7 +35,8 @@ struct Known {
 
 class Validator {
 public:
-    Validator(std::vector<PublishedRow> all, const ReplayRules& rules, Pilots pilots) : pilots_(pilots) {
+    Validator(std::vector<PublishedRow> all, const ReplayRules& rules, Pilots pilots, Predictions predictions)
+        : pilots_(pilots), predictions_(predictions) {
         for (PublishedRow& row : all) {
             rows_.emplace_back().row = std::move(row);
             rows_.back().settings = rules.settings(rows_.back().row);
@@ -122,26 +123,18 @@ private:
     void answer(std::size_t i) {
         const PublishedRow& row = rows_[i].row;
         if (const std::string why = setting(i, "skip"); !why.empty()) throw InputError(why);
-        if (!setting(i, "workload").empty()) {
-            rows_[i].cold = clusters_.answer(row, rows_[i].settings, error(i, 0));
+        const bool is_cluster = !setting(i, "workload").empty();
+        const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
+        if (is_cluster || (measure && (is_collective(*measure) || *measure == Measure::staging))) {
+            if (predictions_ != Predictions::anchored) rows_[i].cold = of_no_step(i, measure);
             return;
         }
-        const std::optional<Measure> measure = measure_of(row, rows_[i].settings);
         if (!measure) throw InputError(fmt::format("a '{}' is not what a simulated step tells of", row.text("metric")));
         const Metric metric = metric_of(row, rows_[i].settings, *measure);
-        if (is_collective(*measure)) {
-            const CollectiveRun run = collective_run(row, rows_[i].settings);
-            rows_[i].cold = band(metric, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
-            return;
-        }
-        if (*measure == Measure::staging) {
-            const StagingRun run = staging_run(row, rows_[i].settings);
-            rows_[i].cold = band(metric, error(i, 0), [&](Quantile) { return replayer_.time(run); });
-            return;
-        }
         const TrainingRun run = training_run(row, rows_[i].settings);
         const std::string no_cold = setting(i, "cold");
-        if (no_cold.empty()) rows_[i].cold = answered(i, run, metric, {});
+        if (no_cold.empty() && predictions_ != Predictions::anchored) rows_[i].cold = answered(i, run, metric, {});
+        if (predictions_ == Predictions::cold) return;
         const Known* anchor = anchor_of(i, run);
         if (anchor == nullptr && !no_cold.empty()) throw InputError(no_cold);
         if (anchor == nullptr) return;
@@ -152,6 +145,19 @@ private:
         if (second == nullptr) return;
         rows_[i].second = rows_[second->index].row.text("id");
         rows_[i].twice = answered(i, plain, metric, anchors({anchor, second}).of(run.devices));
+    }
+
+    /// What a row of jobs on a cluster, of a collective or of staging says; nothing anchors it.
+    Answer of_no_step(std::size_t i, const std::optional<Measure>& measure) {
+        const PublishedRow& row = rows_[i].row;
+        if (!setting(i, "workload").empty()) return clusters_.answer(row, rows_[i].settings, error(i, 0));
+        const Metric metric = metric_of(row, rows_[i].settings, *measure);
+        if (*measure == Measure::staging) {
+            const StagingRun run = staging_run(row, rows_[i].settings);
+            return band(metric, error(i, 0), [&](Quantile) { return replayer_.time(run); });
+        }
+        const CollectiveRun run = collective_run(row, rows_[i].settings);
+        return band(metric, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
     }
 
     /// A pilot says how long computation takes.
@@ -241,6 +247,7 @@ private:
     std::map<Series, std::vector<Known>> known_;
     std::map<std::vector<std::size_t>, predict::Anchors> anchors_;  // by pilots
     Pilots pilots_;
+    Predictions predictions_;
     Replayer replayer_;
     ClusterRows clusters_;
 };
@@ -251,8 +258,8 @@ double error_of(const Answer& answer, double published) { return std::abs(answer
 
 std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
                                      const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress,
-                                     Pilots pilots) {
-    return Validator{std::move(all), rules, pilots}.answer(wanted, progress);
+                                     Pilots pilots, Predictions predictions) {
+    return Validator{std::move(all), rules, pilots, predictions}.answer(wanted, progress);
 }
 
 }  // namespace rehearse::validate

@@ -33,10 +33,14 @@ double error_of(const Answer& answer, double published);
 /// too.
 enum class Pilots { one = 1, two = 2 };
 
+/// Which predictions of a row are made; each costs its simulations.
+enum class Predictions { both, cold, anchored };
+
 /// `all` are the rows that anchors are looked for among; only those that `wanted` says are answered, and of these the
 /// first ones where `progress` ends the work.
 std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
                                      const std::function<bool(const PublishedRow&)>& wanted,
-                                     const Progress& progress = {}, Pilots pilots = Pilots::one);
+                                     const Progress& progress = {}, Pilots pilots = Pilots::one,
+                                     Predictions predictions = Predictions::both);
 
 }  // namespace rehearse::validate
