@@ -156,7 +156,7 @@ TEST_F(Contract, ScheduleIsListedAndDrawn) {
 #if REHEARSE_HAS_BENCH
 TEST_F(Contract, BenchChecksEachResultAndKeepsItsName) {
     const std::string problem = "conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward";
-    const Json bench = json("bench conv " + problem + " --backend reference --budget 0.05 --out samples.json");
+    const Json bench = json("bench conv " + problem + " --backend reference --rounds 1 --budget 0.05 --out samples.json");
     EXPECT_EQ(bench["schema"], "rehearse.bench/1");
     ASSERT_EQ(bench["rows"].size(), 1U);
     EXPECT_EQ(bench["rows"][0]["problem"], problem);
@@ -172,7 +172,7 @@ TEST_F(Contract, WhatBenchTunesIsListedAndFollowedByRun) {
     const Json none = json("bench tuned");
     EXPECT_EQ(none["schema"], "rehearse.tuned/1");
     EXPECT_TRUE(none["rows"].empty());
-    const Json tuned = json("bench conv --suite lenet5 --batch 4 --tune --budget 0.1");
+    const Json tuned = json("bench conv --suite lenet5 --batch 4 --tune --rounds 2 --budget 0.1");
     const Json listed = json("bench tuned");
     ASSERT_EQ(listed["rows"].size(), tuned["rows"].size());
     for (const Json& row : listed["rows"]) {
@@ -203,7 +203,7 @@ TEST_F(Contract, WhatBenchTunesIsListedAndFollowedByRun) {
 
 #if REHEARSE_HAS_BENCH
 TEST_F(Contract, BenchLeavesOutWhoNeedsMoreThanTheScratchLimit) {
-    const std::string problem = "bench conv conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward --budget 0.05 ";
+    const std::string problem = "bench conv conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward --rounds 1 --budget 0.05 ";
     const Json rows = json(problem + "--scratch-limit 0B")["rows"];
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0]["backend"], "reference");
