@@ -122,7 +122,8 @@ private:
         return 3 * leading;
     }
     static double height_of(const Figure& figure) {
-        return figure.size.height * (right - left) / figure.size.width + 40;
+        const auto words = caption_lines("Figure 99", figure.caption).size();
+        return figure.size.height * (right - left) / figure.size.width + 4 + caption_step * static_cast<double>(words);
     }
     // A table of less than half a page stays whole; of a longer one, a few rows stand below its head.
     static double least_of(const Table& table, const Grid& grid) {
@@ -149,14 +150,19 @@ private:
         for (const std::string& each : all) text(left + 12, baseline, each, 10), baseline += 15;
         y_ += box + gap;
     }
+    static constexpr double caption_step = 13.5;
+    static double indent_of(const std::string& kind) { return picture::text_width(kind + "  ", small, true); }
+    static std::vector<std::string> caption_lines(const std::string& kind, const std::string& words) {
+        return wrapped(words, small, right - left - indent_of(kind));
+    }
     // "Table 1" in bold, the caption after it.
     void caption(const std::string& kind, const std::string& words) {
-        const double indent = picture::text_width(kind + "  ", small, true);
-        const auto all = wrapped(words, small, right - left - indent);
+        const double indent = indent_of(kind);
+        const auto all = caption_lines(kind, words);
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (i == 0) text(left, y_ + small, kind, small, ink, true);
             text(left + indent, y_ + small, all[i], small, faint);
-            y_ += 13.5;
+            y_ += caption_step;
         }
     }
     void add(const Figure& figure) {
