@@ -54,6 +54,15 @@ std::vector<std::string> wrapped(const std::string& text, double size, double ro
     return lines;
 }
 
+constexpr double caption_step = 13.5;
+
+// Beside "Table 1", in bold.
+double indent_of(const std::string& kind) { return picture::text_width(kind + "  ", small, true); }
+
+std::vector<std::string> caption_lines(const std::string& kind, const std::string& words) {
+    return wrapped(words, small, right - left - indent_of(kind));
+}
+
 class Setter {
 public:
     explicit Setter(const Document& document) : document_(document) { turn(); }
@@ -149,11 +158,6 @@ private:
         double baseline = y_ + 17;
         for (const std::string& each : all) text(left + 12, baseline, each, 10), baseline += 15;
         y_ += box + gap;
-    }
-    static constexpr double caption_step = 13.5;
-    static double indent_of(const std::string& kind) { return picture::text_width(kind + "  ", small, true); }
-    static std::vector<std::string> caption_lines(const std::string& kind, const std::string& words) {
-        return wrapped(words, small, right - left - indent_of(kind));
     }
     // "Table 1" in bold, the caption after it.
     void caption(const std::string& kind, const std::string& words) {

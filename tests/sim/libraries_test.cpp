@@ -146,8 +146,8 @@ TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
     EXPECT_NEAR((tiny - small).value * 1e6, 4 * 12, 0.1);
 }
 
-// 4 GiB on 4 x 4 devices: 3 GiB of each leave its node. Perlmutter has a card for each device, which carries what it does
-// of a ring, 0.95 of 25 GB/s and 0.76 of that through the CPU; two of Polaris' share one, and get 0.54 of it.
+// 4 GiB on 4 x 4 devices: 3 GiB of each leave its node. Perlmutter has a card for each device, which carries what it
+// does of a ring, 0.95 of 25 GB/s and 0.76 of that through the CPU; two of Polaris' share one, and get 0.54 of it.
 TEST(NcclTimes, OfAllToAllsAreLongerWhereDevicesShareACard) {
     const auto time = [](const char* machine) {
         return times(machine, 4, 4).price(CollectiveKind::all_to_all, Bytes{4096 * mebi}).time.value;
