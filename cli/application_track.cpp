@@ -58,6 +58,7 @@ std::optional<report::TrackRecord> track_record(const Machine& machine, bool anc
     const validate::ReplayRules rules = validate::shipped_replay_rules();
     const auto wanted = [&](const validate::PublishedRow& row) {
         const validate::ReplaySettings settings = rules.settings(row);
+        if (settings.contains("collective")) return false;  // messages by themselves train nothing
         const auto found = settings.find("machine");
         return found != settings.end() && devices.of(found->second) == device.like;
     };

@@ -129,7 +129,7 @@ int predict_programs(const ProgramsAsked& asked, const std::string& machine_name
     options.links = !trace.empty();
     if (!asked.all_reduce.empty()) options.all_reduce = parse_algorithm(asked.all_reduce);
     sim::Prediction prediction = sim::simulate_programs(programs, machine, options);
-    prediction.timeline.title = fmt::format("{} on {}, predicted", asked.files.front(), machine.name);
+    prediction.timeline.title = fmt::format("replay of {} on {}, predicted", asked.files.front(), machine.name);
     const Summary step = summarize(prediction.timeline);
     options.links = false;
     options.messages = Quantile{-prices::ninety_percent};

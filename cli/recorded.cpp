@@ -10,18 +10,13 @@
 #include "cli/job.hpp"
 #include "core/error.hpp"
 #include "schedule/plan.hpp"
+#include "trace/compare.hpp"
 #include "trace/recording.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
 
 namespace {
-
-// "resnet50" of "resnet50 on summit, data=384, predicted".
-std::string network_of(const Timeline& predicted) {
-    const std::size_t end = predicted.title.find(" on ");
-    return end == std::string::npos ? std::string{} : predicted.title.substr(0, end);
-}
 
 // Samples that the predicted operations are of.
 std::optional<std::int64_t> batch_of(const Timeline& predicted, const Network& network) {
@@ -60,7 +55,7 @@ Timeline read_measured(const std::string& path, const Timeline& predicted, const
         return trace::read(path);
     } catch (const trace::OtherProgram&) {
     }
-    const std::string name = model.empty() ? network_of(predicted) : model;
+    const std::string name{model.empty() ? trace::network_of(predicted) : model};
     if (name.empty()) {
         throw InputError(
             fmt::format("{}: a profiler's trace: give the --model that it is of; the prediction's title, "

@@ -33,6 +33,14 @@ sim::Options with(const Setup& setup, const Anchor& anchor) {
     return options;
 }
 
+// The step of a setup with what pilots say. Copies are in prices that a simulator has made once: with them, another
+// one.
+Seconds step_with(const Setup& setup, sim::Simulator& simulator, const Anchor& anchor) {
+    if (setup.framework.bucket_copies == 0) return simulator.step(with(setup, anchor));
+    const Setup here = anchored(setup, anchor);
+    return sim::Simulator{here.schedule, here.simulated()}.step(here.options);
+}
+
 Seconds measured_step(const Pilot& pilot, const Schedule& schedule) {
     const std::int64_t batch = global_batch(schedule);
     if (pilot.global_batch && *pilot.global_batch != batch) {
@@ -50,7 +58,7 @@ public:
     explicit Fitted(const MeasuredSetup& pilot)
         : setup_(*pilot.setup), measured_(pilot.step), simulator_(setup_.schedule, setup_.simulated()) {}
 
-    Seconds step(const Anchor& anchor) { return simulator_.step(with(setup_, anchor)); }
+    Seconds step(const Anchor& anchor) { return step_with(setup_, simulator_, anchor); }
     Seconds measured() const { return measured_; }
     std::int64_t devices() const { return setup_.devices; }
     std::int64_t nodes() const { return locate(setup_.machine, setup_.devices - 1).node; }
@@ -111,9 +119,9 @@ ComparedPilot compared(const Setup& setup, Seconds measured) {
     ComparedPilot result{
         .devices = setup.devices, .measured = measured, .predicted = step.time, .likely = likely(step)};
     if (setup.anchor) result.anchored_on = setup.anchor->devices;
-    const auto step_with = [&](double factor) { return simulator.step(with(setup, {.computation = factor})); };
-    result.computation = fitted_scale(step_with, measured);
-    result.met = step_with(result.computation);
+    const auto at = [&](double factor) { return step_with(setup, simulator, {.computation = factor}); };
+    result.computation = fitted_scale(at, measured);
+    result.met = at(result.computation);
     result.least = std::max(simulated.bounds.compute, simulated.bounds.wire);
     const Seconds others = parts.step - parts.exposed_comm;
     if (parts.exposed_comm > Seconds{} && measured > others) result.messages = (measured - others) / parts.exposed_comm;
@@ -176,6 +184,12 @@ Anchors fitted(const std::vector<MeasuredSetup>& pilots) {
 
 Setup anchored(Setup setup, const Anchor& anchor) {
     setup.options = with(setup, anchor);
+    if (setup.framework.bucket_copies > 0) {
+        const double before = setup.anchor ? setup.anchor->computation : 1;
+        Framework framework = setup.framework;
+        framework.bucket_copies /= before * anchor.computation;
+        setup.priced = priced(setup.machine, setup.schedule, framework);
+    }
     setup.anchor = anchor;
     return setup;
 }

@@ -56,7 +56,8 @@ struct MeasuredSetup {
 /// Pilots by devices, the smallest first.
 Anchors fitted(const std::vector<MeasuredSetup>& pilots);
 
-/// Returns the same setup with computation scaled and messages moved.
+/// Returns the same setup with computation scaled and messages moved, beyond what an anchor has done to it before. What
+/// a framework copies for messages is no computation, and takes as long as without.
 Setup anchored(Setup setup, const Anchor& anchor);
 
 /// A pilot beside a prediction that knows nothing of it.

@@ -76,7 +76,7 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
     if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);
-    setup.framework_error = job.framework.error;
+    setup.framework = job.framework;
     setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
                                 setup.machine, setup.schedule, devices);
     setup.waiting = waiting(setup.schedule, setup.machine, setup.options.quorum);

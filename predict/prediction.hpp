@@ -12,6 +12,7 @@
 #include "core/timeline.hpp"
 #include "core/units.hpp"
 #include "predict/conditions.hpp"
+#include "predict/framework.hpp"
 #include "predict/language_memory.hpp"
 #include "predict/pilot.hpp"
 #include "predict/training.hpp"
@@ -95,7 +96,7 @@ struct Setup {
     sim::Options options;
     std::vector<double> waiting{};    // by rank, in `options.pace`: for the slowest card (predict/spread.hpp)
     std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any
-    double framework_error = 0;       // between this framework and others
+    Framework framework{};            // whose they are
     std::optional<Anchor> anchor{};   // in `options`
     /// What a rank of each stage takes by the framework's accounting; empty: it has none, or none of this network and
     /// plan, and the schedule's counts.

@@ -67,7 +67,7 @@ Uncertainty uncertainty_of(const Setup& setup, sim::Simulator& simulator, Second
         return uncertainty;
     }
     uncertainty.runs = prices::reach(setup.machine.in_situ.noise);
-    if (setup.machine.in_situ.source.empty()) uncertainty.framework = prices::log_reach(setup.framework_error);
+    if (setup.machine.in_situ.source.empty()) uncertainty.framework = prices::log_reach(setup.framework.error);
     const std::int64_t measured = cards_of_prices(setup.machine, class_of(setup.machine, 0));
     uncertainty.distance = prices::log_reach(doubling_error * doublings(devices, measured));
     return uncertainty;

@@ -129,14 +129,6 @@ private:
                     predicted.title, first(predicted), measured.title, first(measured)));
 }
 
-// "resnet50" of the titles that sim and run give: "resnet50 on summit, data=384, predicted" and "resnet50, data=2,
-// batch 32 a rank, measured". Nothing of another title.
-std::string_view network_of(const Timeline& timeline) {
-    const std::string_view title = timeline.title;
-    if (!title.ends_with(timeline.measured ? ", measured" : ", predicted")) return {};
-    return title.substr(0, std::min(title.find(timeline.measured ? ", " : " on "), title.find(", ")));
-}
-
 void require_one_network(const Timeline& predicted, const Timeline& measured) {
     const std::string_view a = network_of(predicted), b = network_of(measured);
     if (a.empty() || b.empty() || a == b) return;
@@ -168,6 +160,17 @@ void require_one_batch(const Steps& predicted, const Steps& measured) {
 
 std::string text_of_iterations(const Comparison& comparison) {
     return fmt::format("predicted: {}; measured: {}", to_string(comparison.predicted), to_string(comparison.measured));
+}
+
+std::string_view network_of(const Timeline& timeline) {
+    const std::string_view title = timeline.title;
+    const auto from = [&](std::string_view text, std::size_t begin) { return title.find(text, begin); };
+    if (timeline.measured) return title.ends_with(", measured") ? title.substr(0, from(", ", 0)) : std::string_view{};
+    constexpr std::string_view end = ", predicted";
+    const std::size_t machine = from(" on ", 0);
+    const bool names = title.ends_with(end) && machine != std::string_view::npos &&
+                       from(", ", machine) < title.size() - end.size();  // a plan follows the machine
+    return names ? title.substr(0, machine) : std::string_view{};
 }
 
 Comparison compare(const Timeline& predicted, const Timeline& measured) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/iterations.hpp"
@@ -32,6 +33,11 @@ struct Comparison {
 };
 /// "predicted: 1 iteration; measured: median of 9 iterations (the first, a warm-up, left out)".
 std::string text_of_iterations(const Comparison& comparison);
+
+/// The network that a title names: "resnet50" of those that predictions and runs have, "resnet50 on summit, data=384,
+/// predicted" and "resnet50, data=2, batch 32 a rank, measured". Nothing of another title, such as that of replayed
+/// traces, which know no network and no plan: "replay of job.0.et on summit, predicted".
+std::string_view network_of(const Timeline& timeline);
 
 /// InputError when not one step matches, when their titles name different networks, or when every step of a prediction
 /// does the same multiple of a measured one's operations (another batch; two predictions may have different ones).

@@ -54,6 +54,15 @@ std::vector<std::string> wrapped(const std::string& text, double size, double ro
     return lines;
 }
 
+constexpr double caption_step = 13.5;
+
+// Beside "Table 1", in bold.
+double indent_of(const std::string& kind) { return picture::text_width(kind + "  ", small, true); }
+
+std::vector<std::string> caption_lines(const std::string& kind, const std::string& words) {
+    return wrapped(words, small, right - left - indent_of(kind));
+}
+
 class Setter {
 public:
     explicit Setter(const Document& document) : document_(document) { turn(); }
@@ -122,7 +131,8 @@ private:
         return 3 * leading;
     }
     static double height_of(const Figure& figure) {
-        return figure.size.height * (right - left) / figure.size.width + 40;
+        const auto words = caption_lines("Figure 99", figure.caption).size();
+        return figure.size.height * (right - left) / figure.size.width + 4 + caption_step * static_cast<double>(words);
     }
     // A table of less than half a page stays whole; of a longer one, a few rows stand below its head.
     static double least_of(const Table& table, const Grid& grid) {
@@ -151,12 +161,12 @@ private:
     }
     // "Table 1" in bold, the caption after it.
     void caption(const std::string& kind, const std::string& words) {
-        const double indent = picture::text_width(kind + "  ", small, true);
-        const auto all = wrapped(words, small, right - left - indent);
+        const double indent = indent_of(kind);
+        const auto all = caption_lines(kind, words);
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (i == 0) text(left, y_ + small, kind, small, ink, true);
             text(left + indent, y_ + small, all[i], small, faint);
-            y_ += 13.5;
+            y_ += caption_step;
         }
     }
     void add(const Figure& figure) {

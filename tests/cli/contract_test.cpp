@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 
 #include "tests/cli/json_program.hpp"
 
@@ -320,6 +321,29 @@ TEST_F(Contract, CorrectsPricesByAFewKernels) {
     EXPECT_THAT(run("calibrate --kernels few.csv").err, HasSubstr("--machine"));
 }
 #endif
+
+// The trace says that its steps took 218720 to 249879 us.
+TEST_F(Contract, AProfilersTraceIsComparedByLayerAndPass) {
+    EXPECT_EQ(run("predict --model mlp --batch 16 --machine cori-haswell --trace p.json").code, 0);
+    const std::string trace = REHEARSE_TEST_DATA "/profiles/mlp.json.gz";
+    const Json comparison = json("compare p.json " + trace);
+    EXPECT_GE(comparison["whole"][0]["measured_s"], 0.218720);
+    EXPECT_LE(comparison["whole"][0]["measured_s"], 0.249879);
+    std::map<std::string, double> sums;
+    std::set<std::string> names;
+    for (const std::string by : {"layer", "pass"}) {
+        for (const Json& row : comparison[by]) {
+            names.insert(row["name"].get<std::string>());
+            sums[by] += row["measured_s"].get<double>();
+        }
+    }
+    EXPECT_NEAR(sums["layer"], sums["pass"], 1e-9);
+    EXPECT_GT(sums["layer"], 0.95 * comparison["whole"][0]["measured_s"].get<double>()) << "most of it is in a layer";
+    EXPECT_LT(sums["layer"], 0.249879);
+    for (const char* name : {"fc1", "fc2", "loss", "forward", "backward_data", "backward_weights", "update"}) {
+        EXPECT_TRUE(names.contains(name)) << name;
+    }
+}
 
 TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
     for (const char* file : {"p.json", "p.pftrace"}) {

@@ -77,6 +77,25 @@ TEST(Pilots, AnchorAllOtherPoints) {
     EXPECT_LT(point.band.high / point.band.low, large.band.high / large.band.low) << "narrower than cold";
 }
 
+// One device copies nothing into buckets: its kernels take three times as long, the copies of two as long as without.
+TEST(Pilots, LeaveCopiesOfGradientsAsTheyAre) {
+    const Point one = point_on(1), two = point_on(2);
+    Job job = two_layers({2});
+    job.framework.bucket_copies = 2000;  // far above rounding
+    job.pilots = {{.devices = 1, .step = 3.0 * one.figures.time.step}};
+    const Prediction prediction = predict(job);
+    ASSERT_NEAR(prediction.points[0].anchor->computation, 3, 3e-3);
+    // Each copy reads and writes 1000 x 1000 + 1000 + 1000 x 10 + 10 floats once.
+    const double bytes = 2000.0 * 2 * 4 * 1011010;
+    const Seconds copies{bytes / class_of(job.machine, 0).memory_bandwidth.value.value * slowest_of(2)};
+    const Seconds expected = 3.0 * two.figures.time.compute + two.figures.time.exposed_comm + copies;
+    EXPECT_NEAR(prediction.points[0].figures.time.step / expected, 1, 1e-3);
+    // A second pilot whose kernels took a tenth longer than that: what it takes to explain it leaves copies, too.
+    job.pilots.push_back({.devices = 2, .step = expected + 0.3 * two.figures.time.compute});
+    const Prediction both = predict(job);
+    EXPECT_NEAR(both.pilots[1].computation, 1.1, 3e-3) << "times the three";
+}
+
 TEST(Pilots, AreRatesOrTimes) {
     Job job = two_layers({1});
     job.pilots = {{.devices = 1, .samples_per_s = 4096}};  // 1,024 samples a step: 0.25 s

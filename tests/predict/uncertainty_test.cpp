@@ -17,7 +17,8 @@ using RankStep = rehearse::Step;
 
 /// Of a step of that time.
 Uncertainty of(const Machine& machine, const Schedule& schedule, Seconds step) {
-    const Setup setup{.machine = machine, .conditions = {}, .schedule = schedule, .options = {}};
+    Setup setup{.machine = machine, .conditions = {}, .schedule = schedule, .options = {}};
+    setup.framework.error = 0;
     sim::Simulator simulator{setup.schedule, setup.machine};
     return uncertainty_of(setup, simulator, step);
 }

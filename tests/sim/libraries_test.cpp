@@ -146,6 +146,17 @@ TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
     EXPECT_NEAR((tiny - small).value * 1e6, 4 * 12, 0.1);
 }
 
+// 4 GiB on 4 x 4 devices: 3 GiB of each leave its node. Perlmutter has a card for each device, which carries what it
+// does of a ring, 0.95 of 25 GB/s and 0.76 of that through the CPU; two of Polaris' share one, and get 0.54 of it.
+TEST(NcclTimes, OfAllToAllsAreLongerWhereDevicesShareACard) {
+    const auto time = [](const char* machine) {
+        return times(machine, 4, 4).price(CollectiveKind::all_to_all, Bytes{4096 * mebi}).time.value;
+    };
+    const double card = 25e9 * 0.95 * 0.76;
+    EXPECT_NEAR(time("perlmutter"), 3072 * mebi / card, 100e-6) << "about 200 ms were measured (nccl-tests issue 139)";
+    EXPECT_NEAR(time("polaris"), 2 * 3072 * mebi / (card * 0.54), 100e-6);
+}
+
 // 8 H100, 16 channels: from 64 MiB to 1 GiB chunks of 64 KiB, 128 of them at once, so that two loops of 8 MiB come
 // before the first sums. Twice the data are 2^28 bytes more at the switches' rate, which leaves the table's 25 us.
 TEST(NcclTimes, OfSumsInSwitchesBeginWithTwoLoopsOfChunks) {

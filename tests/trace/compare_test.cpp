@@ -189,6 +189,25 @@ TEST(Compare, RefusesDifferentNetworks) {
     EXPECT_EQ(refusal(predicted, measured), "no error");
     measured.title = "a title of another program";
     EXPECT_EQ(refusal(predicted, measured), "no error");
+    measured.title = "resnet101, data=2, batch 32 a rank, measured";
+    predicted.title = "replay of job.0.et on summit, predicted";
+    EXPECT_EQ(refusal(predicted, measured), "no error") << "execution traces name no network";
+}
+
+TEST(Compare, TitlesNameANetworkOrNone) {
+    const auto named = [](std::string title, bool measured) {
+        Timeline t = timeline(1, {});
+        t.title = std::move(title);
+        t.measured = measured;
+        return std::string{network_of(t)};
+    };
+    EXPECT_EQ(named("resnet50 on summit, data=384, predicted", false), "resnet50");
+    EXPECT_EQ(named("my net.onnx on summit, data:bucket=1MB, predicted", false), "my net.onnx");
+    EXPECT_EQ(named("lenet5, data=2, batch 32 a rank, measured", true), "lenet5");
+    EXPECT_EQ(named("replay of a, b.et on summit, predicted", false), "") << "no plan";
+    EXPECT_EQ(named("job.0.et on summit, predicted", false), "") << "as files of earlier versions have it";
+    EXPECT_EQ(named("trace.json", true), "");
+    EXPECT_EQ(named("", false), "");
 }
 
 // 2 and 4 GFLOP against 1 and 2: twice the batch. 2 and 4 against 1 and 4: another way to count, which is compared.

@@ -143,7 +143,7 @@ double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
 }
 
 /// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
-/// message to each, whose receive stands ready.
+/// message to each, whose receive stands ready. A card that several devices share carries less than it does of a ring.
 double LibraryTimes::exchange_time(double bytes) const {
     const Communicator& c = communicator_;
     const auto n = static_cast<double>(c.ranks()), p = static_cast<double>(c.view.devices);
@@ -152,7 +152,7 @@ double LibraryTimes::exchange_time(double bytes) const {
     const double inside = p > 1 ? bytes * (p - 1) / n / 1000 / links : 0;
     if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, Protocol::simple);
     const double leaving = bytes * p * (n - p) / n;
-    const double through = leaving / 1000 / (wire() * transport_->exchange_share);
+    const double through = leaving / 1000 / (wire() * (c.view.devices > c.view.rails ? transport_->exchange_share : 1));
     double posted = 2 * (n - p) * p / static_cast<double>(c.view.rails) * transport_->gap_eager;
     if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
     const double first = c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step;
