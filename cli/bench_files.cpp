@@ -50,7 +50,7 @@ Form of_volumes(const std::filesystem::path& folder, bool halves) {
     const auto read = [=](int round) {
         std::vector<float> to(static_cast<std::size_t>(elements(size)));
         std::vector<std::int32_t> label(1);
-        const run::LabelledFile file = run::open_h5(path, sample, SoftmaxLoss{.classes = 10});
+        const run::LabelledFile file = run::open_h5(path, sample, SoftmaxLoss{.classes = 10}, -1);
         std::vector<std::int64_t> order(count);
         std::iota(order.begin(), order.end(), 0);
         std::ranges::shuffle(order, std::mt19937_64{static_cast<std::uint64_t>(round)});

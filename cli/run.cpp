@@ -127,6 +127,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     config["seed"] = options.run.seed;
     config["data"] = options.run.data;
     config["order"] = options.order;
+    config["ignore_label"] = options.run.ignored_label;
     config["learning_rate"] = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     config["momentum"] = options.run.momentum;
     config["weight_decay"] = options.run.weight_decay;
@@ -340,6 +341,10 @@ Run add_run(CommandLine& app) {
            "'tokens'")
         ->capture_default_str()
         ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
+    app.add_option("--ignore-label", options->run.ignored_label,
+                   "labels of FILE.h5 that ask for nothing: the loss is the mean over the others")
+        ->capture_default_str()
+        ->option_text("N");
     app.add_option("--order", options->order, "of the samples of files: shuffled anew each epoch, or as they lie")
         ->capture_default_str()
         ->option_text("shuffled|given");

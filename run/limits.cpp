@@ -13,6 +13,7 @@
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
 #include "core/weight_versions.hpp"
+#include "run/fed_inputs.hpp"
 #include "run/methods/method.hpp"
 #include "run/methods/servers.hpp"
 
@@ -33,19 +34,20 @@ std::string of_layers(const Schedule& schedule,
     return {};
 }
 
-std::string second_input(const Asked& asked) {
-    const auto is_integers = [](const Input& input) { return input.vocabulary > 0; };
-    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) -> std::string {
-        const auto* input = std::get_if<Input>(&part.network.layers[i].op);
-        if (input == nullptr) return {};
-        bool second = !is_integers(*input) && i > 0;
-        for (std::size_t j = 0; j < i && is_integers(*input); ++j) {
-            const auto* before = std::get_if<Input>(&part.network.layers[j].op);
-            second = second || (before != nullptr && is_integers(*before));
+// Samples lie with all inputs of a kind together: who reads pieces of one, or some of them, is not fed.
+std::string part_of_inputs(const Asked& asked) {
+    for (const bool integers : {false, true}) {
+        const std::vector<FedInput> whole = fed_inputs(asked.schedule.network, integers);
+        if (whole.size() < 2) continue;
+        for (const RankClass& rank_class : asked.schedule.classes) {
+            const std::vector<FedInput> own = fed_inputs(rank_class.part.network, integers);
+            const bool same = std::ranges::equal(own, whole, {}, &FedInput::op, &FedInput::op);
+            if (own.empty() || same) continue;
+            return fmt::format("network '{}' has a second input, '{}'", asked.schedule.network.name,
+                               asked.schedule.network.layers[at(whole[1].layer)].name);
         }
-        return words(second, fmt::format("network '{}' has a second input, '{}'", asked.schedule.network.name,
-                                         part.network.layers[i].name));
-    });
+    }
+    return {};
 }
 
 std::string priced_only(const Asked& asked) {
@@ -192,8 +194,8 @@ const Limit* first_limit(const Asked& asked, bool program) {
 std::span<const Limit> limits_of_programs() {
     constexpr std::string_view in_f32 = "what they keep and send is f32: choose fp32";
     static const auto rows = std::to_array<Limit>({
-        {"inputs of one kind", "run feeds one input of numbers, the first layer, and one of integers", second_input,
-         true},
+        {"several inputs of one kind that a plan cuts, or shares among stages",
+         "a rank that reads any of them reads all of them whole, in this version", part_of_inputs, true},
         {"operators of a file in a form that no kernel has", "they are priced; docs/networks.md says which forms run",
          priced_only, true},
         {"a pipeline whose later stage reads ids", "run does not send integers", ids_of_another_stage, true},

@@ -8,11 +8,11 @@ namespace rehearse::run {
 Losses::Losses(const RankContext& rank)
     : has_loss_(std::ranges::any_of(rank.part().network.layers, [](const Layer& layer) { return is_loss(layer.op); })),
       micro_batch_(rank.micro_batch()) {
-    const SoftmaxLoss& loss = loss_of(rank.schedule.network);
-    if (loss.image.empty()) return;
-    pixel_classes_ = loss.classes;
-    class_weights_ = loss.class_weights;
-    confusion_.resize(at(loss.classes * loss.classes));
+    const SoftmaxLoss* const loss = labelled_loss(rank.schedule.network);
+    if (loss == nullptr || loss->image.empty()) return;
+    pixel_classes_ = loss->classes;
+    class_weights_ = loss->class_weights;
+    confusion_.resize(at(loss->classes * loss->classes));
 }
 
 void Losses::begin_step() {
@@ -31,6 +31,7 @@ void Losses::count_pixels(const ReadyStep& ready) {
     const auto classes = static_cast<std::size_t>(pixel_classes_);
     const std::size_t pixels = ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_);
     for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
+        if (ready.buffers.labels[i] < 0) continue;
         const auto label = static_cast<std::size_t>(ready.buffers.labels[i]);
         if (!class_weights_.empty() && class_weights_[label] == 0) continue;
         const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;

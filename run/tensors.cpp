@@ -13,6 +13,7 @@
 #include "core/precision.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/memory.hpp"
+#include "run/fed_inputs.hpp"
 #include "run/pieces.hpp"
 
 namespace rehearse::run {
@@ -85,11 +86,20 @@ std::vector<float> floats_of(kernels::ConstView values) {
     return floats;
 }
 
-const SoftmaxLoss& loss_of(const Network& network) {
+const SoftmaxLoss* labelled_loss(const Network& network) {
+    bool other = false;
     for (const Layer& layer : network.layers) {
-        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return *loss;
+        if (const auto* loss = std::get_if<SoftmaxLoss>(&layer.op)) return loss;
+        other = other || is_loss(layer.op);
     }
+    if (other) return nullptr;
     throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+}
+
+const SoftmaxLoss& loss_of(const Network& network) {
+    const SoftmaxLoss* const loss = labelled_loss(network);
+    if (loss == nullptr) throw InputError(fmt::format("network '{}' has no loss of labels", network.name));
+    return *loss;
 }
 
 void Tensors::find_views(const Network& network) {
@@ -112,12 +122,8 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const DataType type = compute_type(schedule.precision), update = update_type(schedule.precision);
     const std::vector<bool> wanted = wanted_gradients(network);
     find_views(network);
-    reserve_integers(schedule, network, batch_of(schedule, rank_class));
-    const bool has_input = std::holds_alternative<Input>(network.layers.front().op);
-    const bool has_numbers = has_input && !is_integers(network.layers.front().op);
-    const Slice input =
-        arena_.reserve(has_numbers ? elements(network.layers.front().output) * batch_of(schedule, rank_class) : 0);
-    const Slice read_input = type == DataType::f32 ? input : arena_.reserve(input.count, type);
+    reserve_labels(schedule, network, batch_of(schedule, rank_class));
+    reserve_inputs(network, batch_of(schedule, rank_class), type);
     std::int64_t most_gathered = 0;
     for (const Layer& layer : network.layers) {
         if (gathers_again(layer)) most_gathered = std::max(most_gathered, elements(layer.output) * batch);
@@ -135,7 +141,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
             Place place;
             if (gathers_again(layer)) {
                 place.output = {gathered.offset, count, type};
-            } else if (i > 0 || !has_input) {
+            } else if (fed_by(static_cast<int>(i)) == nullptr) {
                 place.output = own_output ? arena_.reserve(count, compute_type(schedule.precision, layer.op))
                                           : places[first + at(stored_as_[i])].output;
             }
@@ -161,7 +167,6 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     const Slice copy = update == type ? weights : arena_.reserve(all, type);
     arena_.allocate(device);
     integers_.labels = integers(integers_.label_slice);
-    integers_.indices = integers(integers_.index_slice);
 
     for (const Place& place : places) {
         layers_.push_back({.output = arena_.view(place.output),
@@ -183,33 +188,77 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     all_.applied = arena_.view(applied);
     all_.momentum = arena_.view(momentum);
     all_.second_moment = arena_.view(second_moment);
-    input_ = arena_.at(input);
-    read_input_ = arena_.view(read_input);
+    place_inputs();
     place_parameters(rank_class.part);
     initialise_parameters(schedule, rank_class.part, rank, seed);
     share_weights(network);
     round_weights();
 }
 
-void Tensors::round_input() const {
-    if (read_input_.type() != DataType::f32) kernels::convert(input_, read_input_);
+void Tensors::spread_inputs() {
+    for (Fed& fed : fed_) {
+        if (!fed.own) continue;
+        if (fed.integers) {
+            gather_input<std::int32_t>(integers_.indices, fed.of, fed.first, fed.ids);
+        } else if (fed.read.type() == DataType::f32) {
+            gather_input<float>(input_, fed.of, fed.first, fed.read);
+        } else if (fed.first == 0 && fed.read.size() == input_.size()) {
+            kernels::convert(input_, fed.read);
+        } else {
+            std::vector<float> one(fed.read.size());
+            gather_input<float>(input_, fed.of, fed.first, one);
+            kernels::convert(one, fed.read);
+        }
+    }
 }
 
 void Tensors::round_weights() const {
     if (all_.copy.bytes() != all_.weights.bytes()) kernels::convert(all_.weights, all_.copy);
 }
 
-// Labels are wherever the loss may be, ids where they are read.
-void Tensors::reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch) {
+// Labels are wherever the loss may be.
+void Tensors::reserve_labels(const Schedule& schedule, const Network& network, std::int64_t batch) {
     static_assert(sizeof(std::int32_t) == sizeof(float), "an arena's unit");
-    SoftmaxLoss loss = loss_of(schedule.network);
+    const SoftmaxLoss* const asked = labelled_loss(schedule.network);
+    if (asked == nullptr) return;
+    SoftmaxLoss loss = *asked;
     for (const Layer& layer : network.layers) {
         if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
     }
     integers_.label_slice = arena_.reserve(batch * loss.rows * elements(loss.image));
-    for (const Layer& layer : network.layers) {
-        if (is_integers(layer.op)) integers_.index_slice = arena_.reserve(batch * elements(layer.output));
+}
+
+void Tensors::reserve_inputs(const Network& network, std::int64_t batch, DataType type) {
+    for (const bool of_integers : {false, true}) {
+        const std::vector<FedInput> inputs = fed_inputs(network, of_integers);
+        std::int64_t all = 0;
+        for (const FedInput& input : inputs) all += input.size();
+        const Slice together = arena_.reserve(all * batch);
+        (of_integers ? integers_.index_slice : input_slice_) = together;
+        const bool converted = !of_integers && type != DataType::f32;
+        std::int64_t first = 0;
+        for (const FedInput& input : inputs) {
+            Fed fed{.layer = input.layer, .first = first, .of = all, .integers = of_integers};
+            fed.own = inputs.size() > 1 || converted;
+            fed.slice = fed.own ? arena_.reserve(input.size() * batch, converted ? type : DataType::f32) : together;
+            fed_.push_back(fed);
+            first += input.size();
+        }
     }
+}
+
+void Tensors::place_inputs() {
+    input_ = arena_.at(input_slice_);
+    integers_.indices = integers(integers_.index_slice);
+    for (Fed& fed : fed_) {
+        if (fed.integers) fed.ids = integers(fed.slice);
+        if (!fed.integers) fed.read = arena_.view(fed.slice);
+    }
+}
+
+const Tensors::Fed* Tensors::fed_by(int layer) const {
+    const auto found = std::ranges::find(fed_, layer, &Fed::layer);
+    return found == fed_.end() ? nullptr : &*found;
 }
 
 std::span<std::int32_t> Tensors::integers(Slice slice) const {
@@ -274,16 +323,18 @@ void Tensors::place_parameters(const Part& part) {
 
 LayerTensors Tensors::layer(int index, int micro_batch) const {
     LayerTensors found = layers_[at(micro_batch % slots_) * count_ + at(index)];
-    if (stored_as(index) == 0 && !input_.empty()) {
-        const std::size_t size = input_.size() / at(micro_batches_);
-        found.output = read_input_.subspan(at(micro_batch) * size, size);
+    if (const Fed* const fed = fed_by(stored_as(index)); fed != nullptr && !fed->integers) {
+        const std::size_t size = fed->read.size() / at(micro_batches_);
+        found.output = fed->read.subspan(at(micro_batch) * size, size);
     }
     return found;
 }
 
-std::span<std::int32_t> Tensors::indices(int micro_batch) {
-    const std::size_t size = integers_.indices.size() / at(micro_batches_);
-    return integers_.indices.subspan(at(micro_batch) * size, size);
+std::span<std::int32_t> Tensors::indices(int layer, int micro_batch) {
+    const Fed* const fed = fed_by(layer);
+    require(fed != nullptr && fed->integers, "ids are read where they are fed in");
+    const std::size_t size = fed->ids.size() / at(micro_batches_);
+    return fed->ids.subspan(at(micro_batch) * size, size);
 }
 
 std::span<std::int32_t> Tensors::labels(int micro_batch) {

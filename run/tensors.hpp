@@ -53,6 +53,7 @@ struct BucketTensors {
 /// The weights of a bucket's layers lie one after the other in the bucket's order, so do their gradients; buckets too.
 /// What belongs to a micro-batch is there RankClass::slots times: micro-batch m uses slot m % slots. The samples that a
 /// step begins with are all there.
+/// Large: a rank's memory is one allocation, of which each kind of tensor is asked for by a method.
 class Tensors {
 public:
     /// `backends` of each layer of the part; nullptr where nothing is computed. Weights are drawn from `seed` for the
@@ -77,15 +78,17 @@ public:
         kernels::View weights, momentum, second_moment, gradients, applied;
     };
     Parameters parameters_of(int layer) const;
-    std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
-    /// What is in input(), in the type that the layers read.
-    void round_input() const;
+    /// Samples of the whole step, each with all inputs of numbers one after the other; empty where the part has none.
+    std::span<float> input() const { return input_; }
+    /// What is in input() and indices(), as the layers read it: each input by itself, numbers in the layers' type.
+    void spread_inputs();
     /// What layers read of the weights, from what the optimizer has.
     void round_weights() const;
     std::span<std::int32_t> labels() { return integers_.labels; }
     std::span<std::int32_t> labels(int micro_batch);
-    std::span<std::int32_t> indices() { return integers_.indices; }  // the integer input of the whole step, or empty
-    std::span<std::int32_t> indices(int micro_batch);
+    std::span<std::int32_t> indices() { return integers_.indices; }  // as input(), of integers
+    /// Of one Input layer.
+    std::span<std::int32_t> indices(int layer, int micro_batch);
 
 private:
     struct Place {
@@ -100,8 +103,22 @@ private:
         Slice label_slice, index_slice;
         std::span<std::int32_t> labels, indices;
     };
+    /// An Input layer as layers read it, of the whole step: the same memory as input() or indices() where it is the
+    /// only one of its kind, in a type that needs no other.
+    struct Fed {
+        int layer = 0;
+        std::int64_t first = 0, of = 0;  // where a sample has it, among so many values
+        bool integers = false;
+        Slice slice{};
+        kernels::View read{};
+        std::span<std::int32_t> ids{};
+        bool own = false;  // memory of its own
+    };
+    void reserve_inputs(const Network& network, std::int64_t batch, DataType type);
+    void place_inputs();
+    const Fed* fed_by(int layer) const;
     void find_views(const Network& network);
-    void reserve_integers(const Schedule& schedule, const Network& network, std::int64_t batch);
+    void reserve_labels(const Schedule& schedule, const Network& network, std::int64_t batch);
     std::span<std::int32_t> integers(Slice slice) const;
     void share_weights(const Network& network);
     void place_parameters(const Part& part);
@@ -113,8 +130,9 @@ private:
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;
     All all_;
+    Slice input_slice_;
     std::span<float> input_;
-    kernels::View read_input_;  // the same memory where layers compute in f32
+    std::vector<Fed> fed_;
     Integers integers_;
     int micro_batches_;
     std::size_t count_;  // of layers
@@ -124,8 +142,10 @@ private:
 std::vector<float> floats_of(kernels::ConstView values);
 void assign(kernels::View to, std::span<const float> values);
 
-/// The loss that the network is trained for, the first one; InputError when it has none.
+/// The loss that the network is trained for, the first one of labels; InputError when it has none.
 const SoftmaxLoss& loss_of(const Network& network);
+/// The same; null where the network is trained for a MeanLoss, which has no labels.
+const SoftmaxLoss* labelled_loss(const Network& network);
 
 /// He et al. 2015: normal with variance 2 / fan-in; tables normal with deviation 0.02 (Devlin et al. 2018, Radford et
 /// al. 2019), as are what an imported network adds or multiplies by; biases and betas 0, gammas 1. Depends on the

@@ -55,14 +55,15 @@ struct Options {
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
-    float second_factor = 0.999F;    // beta 2 of Adam and LAMB
-    float epsilon = 0;               // what keeps their divisors from 0; 0: default_epsilon
-    float loss_scale = 65536;        // of fp16 and mixed, at the start; halved when gradients overflow
-    int growth_interval = 2000;      // and doubled after so many steps without
-    bool check_gradients = false;    // compare with the same global batch on one rank; the result's gradient_error
-    bool record = true;              // events into the timeline
-    std::string data = "synthetic";  // or "climate", "idx:FOLDER", "FILE.h5"
-    bool shuffle = true;             // samples of files, anew each epoch; else they come as they lie
+    float second_factor = 0.999F;       // beta 2 of Adam and LAMB
+    float epsilon = 0;                  // what keeps their divisors from 0; 0: default_epsilon
+    float loss_scale = 65536;           // of fp16 and mixed, at the start; halved when gradients overflow
+    int growth_interval = 2000;         // and doubled after so many steps without
+    bool check_gradients = false;       // compare with the same global batch on one rank; the result's gradient_error
+    bool record = true;                 // events into the timeline
+    std::string data = "synthetic";     // or "climate", "idx:FOLDER", "FILE.h5"
+    std::int64_t ignored_label = -100;  // asks for nothing, in a file (PyTorch's default of ignore_index)
+    bool shuffle = true;                // samples of files, anew each epoch; else they come as they lie
     std::string save{}, save_gradients{};  // HDF5 files for the trained weights, the last step's gradients; or empty
     std::string checkpoint{};              // the folder to save to; empty: nothing is saved
     int checkpoint_every = 1;              // steps

@@ -66,7 +66,8 @@ public:
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(make_saver()),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
-          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, first_sample_) {}
+          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label,
+                first_sample_) {}
 
     Result train(const Report& report) {
         Result result;

@@ -5,6 +5,7 @@
 As a program, with a Python expression for the network and the shapes of its inputs, batch first ("int:" for ids):
   rehearse-export-onnx 'torchvision.models.resnet50()' 2x3x224x224 resnet50.onnx
   rehearse-export-onnx 'my_package.Gpt(layers=12)' int:2x1024 gpt.onnx
+  rehearse-export-onnx --loss mse 'my_package.Autoencoder()' 2x1x64x64 coder.onnx
 As a function:
   from export_onnx import export
   export(network, (torch.zeros(2, 3, 224, 224),), "resnet50.onnx")
@@ -67,8 +68,41 @@ def leave_out(network):
     return back
 
 
-def export(network, inputs, path, opset=13, weights=False):
-    """Writes `network`, fed with `inputs` whose first dimension is the batch, to `path`; with `weights`, these too."""
+def cross_entropy(made, labels):
+    """Of scores {samples, classes}, {samples, tokens, classes} or {samples, classes, sizes...}."""
+    tokens = made.dim() == 3
+    return torch.nn.functional.cross_entropy(made.flatten(0, 1) if tokens else made, labels.flatten() if tokens else labels)
+
+
+# Spelled out: PyTorch 1.13 exports none of mse_loss and l1_loss.
+LOSSES = {
+    "mse": lambda made, target: (made - target).pow(2).mean(),
+    "l1": lambda made, target: (made - target).abs().mean(),
+    "bce": torch.nn.functional.binary_cross_entropy_with_logits,
+    "cross-entropy": cross_entropy,
+}
+
+
+def end_in_loss(network, inputs, kind):
+    """Lets `network` make its loss, of which the target is a further input; returns inputs with one, and what undoes it."""
+    forward = network.forward
+    with torch.no_grad():
+        made = network(*inputs)
+    labels = made.shape[:1] + made.shape[2:] if made.dim() > 3 else made.shape[:-1]
+    target = torch.zeros(labels, dtype=torch.long) if kind == "cross-entropy" else torch.zeros_like(made)
+    network.forward = lambda *all_inputs: LOSSES[kind](forward(*all_inputs[:-1]), all_inputs[-1])
+    return (*inputs, target), lambda: delattr(network, "forward")
+
+
+def export(network, inputs, path, opset=13, weights=False, loss=None):
+    """Writes `network`, fed with `inputs` whose first dimension is the batch, to `path`; with `weights`, these too; with
+    `loss`, one of LOSSES, a network that makes this loss of its output and of a target, its last input."""
+    if loss is not None:
+        inputs, undo = end_in_loss(network, inputs, loss)
+        try:
+            return export(network, inputs, path, opset, weights)
+        finally:
+            undo()
     network.train()
     put_back = leave_out(network)
     names = [f"input{i}" for i in range(len(inputs))]
@@ -109,13 +143,14 @@ def main():
     parser.add_argument("inputs", nargs="+", help="shapes of the inputs, then the file")
     parser.add_argument("--opset", type=int, default=13)
     parser.add_argument("--weights", action="store_true", help="keep the weights in the file")
+    parser.add_argument("--loss", choices=sorted(LOSSES), help="of its output and a target, which is its last input")
     options = parser.parse_args()
     *shapes, path = options.inputs
     modules = {}
     for name in re.findall(r"[A-Za-z_][\w]*(?=\.)", options.network)[:1]:
         modules[name] = importlib.import_module(name)
     network = eval(options.network, {"torch": torch, **modules})  # the user's own expression
-    export(network, [tensor(shape) for shape in shapes], path, options.opset, options.weights)
+    export(network, [tensor(shape) for shape in shapes], path, options.opset, options.weights, options.loss)
 
 
 if __name__ == "__main__":

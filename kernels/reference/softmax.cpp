@@ -20,6 +20,12 @@ double log_sum(std::span<const float> scores) {
     return largest + std::log(sum);
 }
 
+// What the rows of labels that ask for something count for, so that the mean over all rows is that of these.
+double share_of_labelled(std::span<const std::int32_t> labels) {
+    const auto asking = std::ranges::count_if(labels, [](std::int32_t label) { return label >= 0; });
+    return asking == 0 ? 0 : static_cast<double>(labels.size()) / static_cast<double>(asking);
+}
+
 }  // namespace
 
 void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& b) {
@@ -47,6 +53,7 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
     const std::int64_t area = elements(op.image);
     const std::int64_t places = area * op.rows;  // of a sample; area or rows is 1
     std::vector<float> scores(op.classes);
+    const double share = share_of_labelled(b.labels.first(static_cast<std::size_t>(batch * places)));
     for (std::int64_t n = 0; n < batch; ++n) {
         double loss = 0;
         for (std::int64_t place = 0; place < places; ++place) {
@@ -54,9 +61,10 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
             for (std::int64_t i = 0; i < op.classes; ++i) scores[i] = b.src[0][first + i * area];
             const double log_total = log_sum(scores);
             const std::int32_t label = b.labels[n * places + place];
-            require(label >= 0 && label < op.classes, "a label is one of the classes");
-            const double weight = op.class_weights.empty() ? 1 : op.class_weights[label];
-            loss += weight * (log_total - scores[label]);
+            require(label < op.classes, "a label is one of the classes");
+            const bool asks = label >= 0;
+            const double weight = !asks ? 0 : share * (op.class_weights.empty() ? 1 : op.class_weights[label]);
+            loss += asks ? weight * (log_total - scores[label]) : 0;
             if (pass == Pass::forward) continue;
             for (std::int64_t i = 0; i < op.classes; ++i) {
                 const double diff = std::exp(scores[i] - log_total) - (i == label ? 1 : 0);
@@ -76,8 +84,8 @@ void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b
     for (std::int64_t row = 0; row < batch * op.rows; ++row) {
         const std::span<const float> scores = b.src[0].subspan(row * op.classes, there);
         const std::int64_t label = b.labels[row] - b.first_row;
-        require(b.labels[row] >= 0 && b.labels[row] < words, "a label is one of the classes");
-        const bool own = label >= 0 && label < there;
+        require(b.labels[row] < words, "a label is one of the classes");
+        const bool own = b.labels[row] >= 0 && label >= 0 && label < there;
         if (pass == Pass::forward) {
             double largest = std::numeric_limits<float>::lowest();
             for (const float score : scores) largest = std::max<double>(largest, score);
@@ -99,10 +107,20 @@ void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b
 
 void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
     if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
-    const double share = 1 / static_cast<double>(op.rows * b.loss_batch);
+    // Of one part there are no labels: it is a mean of numbers (models/onnx/losses.cpp).
+    const std::size_t labelled = op.parts == 1 ? 0 : static_cast<std::size_t>(batch * op.rows);
+    const std::span<const std::int32_t> labels = b.labels.first(std::min(b.labels.size(), labelled));
+    const double of_row = labels.empty() ? 1 : share_of_labelled(labels);
+    const double share = of_row / static_cast<double>(op.rows * b.loss_batch);
     for (std::int64_t n = 0; n < batch; ++n) {
         double loss = 0;
         for (std::int64_t row = n * op.rows; row < (n + 1) * op.rows; ++row) {
+            if (!labels.empty() && labels[static_cast<std::size_t>(row)] < 0) {
+                if (pass == Pass::forward) continue;
+                const auto rest = b.diff_src[0].subspan(3 * op.parts * row, 3 * op.parts);
+                std::fill(rest.begin(), rest.end(), 0.0F);
+                continue;
+            }
             const std::span<const float> terms = b.src[0].subspan(3 * op.parts * row, 3 * op.parts);
             double largest = terms[0], sum = 0;
             for (std::int64_t i = 0; i < op.parts; ++i) largest = std::max<double>(largest, terms[3 * i]);
@@ -120,7 +138,7 @@ void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
                 own[2] = static_cast<float>(-share);
             }
         }
-        if (pass == Pass::forward) b.dst[n] = static_cast<float>(loss / static_cast<double>(op.rows));
+        if (pass == Pass::forward) b.dst[n] = static_cast<float>(of_row * loss / static_cast<double>(op.rows));
     }
 }
 

@@ -82,8 +82,8 @@ void OnnxGraph::read() {
     if (opset_ < 1) fail("cut off, or not a network: it names no operator set (opset_import)");
     for (const auto& output : model_.graph().output()) outputs_.push_back(output.name());
     if (outputs_.empty()) fail("it has no output");
-    for (const auto& node : model_.graph().node())
-        for_training_ = for_training_ || integer(node, "training_mode", 0) != 0 || node.op_type() == "Dropout";
+    for (const auto& node : model_.graph().node()) for_training_ = for_training_ || trains(node);
+    tells_copies_ = tells_copies();
     for (const auto& entry : model_.metadata_props()) {
         if (entry.key() != "rehearse.buffers") continue;
         for_training_ = true;
@@ -172,6 +172,7 @@ void OnnxGraph::infer() {
         const onnx::NodeProto* node = open.back();
         open.pop_back();
         if (node->op_type() == "If" && put_branch(*node, open)) continue;
+        if (node->op_type() == "Loop" && put_bags(*node, open)) continue;
         if (node->op_type() == "Loop" && put_turns(*node, open)) continue;
         if (put_sequence(*node, open)) continue;
         if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
@@ -237,7 +238,7 @@ bool OnnxGraph::is_table(const std::string& tensor) const {
 }
 
 bool OnnxGraph::uniform(const std::string& name) const {
-    if (for_training_) return false;  // there each tensor is stored by itself
+    if (for_training_ || tells_copies_) return false;  // there each tensor has a name of its own
     const auto& data = value(name).data;
     return data && !data->empty() && std::ranges::all_of(*data, [&](double each) { return each == data->front(); });
 }

@@ -31,6 +31,8 @@ std::string text(const onnx::NodeProto& node, std::string_view attribute, std::s
 std::optional<std::vector<std::int64_t>> list(const onnx::NodeProto& node, std::string_view attribute);
 const onnx::TensorProto* tensor(const onnx::NodeProto& node, std::string_view attribute);
 bool floating(int element);
+/// Whether only training has the node.
+bool trains(const onnx::NodeProto& node);
 /// Whether the node is a product, whose multiply-adds count.
 bool multiplies(const onnx::NodeProto& node);
 
@@ -111,6 +113,7 @@ private:
     void check_attributes() const;
     void check_attributes(const onnx::NodeProto& node) const;
     bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_bags(const onnx::NodeProto& loop, std::vector<const onnx::NodeProto*>& open);
     bool put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     void open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open);
@@ -122,6 +125,9 @@ private:
     bool mixes_samples() const;
     void count_readers();
     bool is_table(const std::string& tensor) const;
+    bool is_buffer(const std::string& name, const Value& value) const;
+    bool is_copy(const onnx::NodeProto& identity) const;
+    bool tells_copies() const;
     Value initializer(const onnx::TensorProto& tensor, bool trained) const;
 
     std::string path_;
@@ -132,6 +138,7 @@ private:
     std::vector<const onnx::NodeProto*> nodes_;    // branches too
     std::unordered_set<std::string> buffers_;      // initializers that the file says are not trained
     bool for_training_ = false;                    // exported with the operators of training
+    bool tells_copies_ = false;                    // tensors of the same values have names of their own
     std::int64_t opset_ = 0;
     Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;

@@ -80,6 +80,7 @@ void take_over(Import& import, const onnx::NodeProto& node) {
                 why = fmt::format("the shape of '{}' cannot be inferred{}", input,
                                   maker == nullptr ? "" : ", which " + describe(*maker) + " makes");
             }
+        if (why.empty() && adds_losses(import, node)) return;
         if (why.empty()) why = translate(import, node);
     }
     if (why.empty()) return;
@@ -171,8 +172,12 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
             take_over(import, *node);
         }
     }
-    for (const std::string& output : graph.outputs()) end_in_loss(import, output, output == graph.outputs().front());
+    if (!ends_in_own_loss(import)) {
+        for (const std::string& output : graph.outputs())
+            end_in_loss(import, output, output == graph.outputs().front());
+    }
     import.count_unseen();
+    import.name_numbers();
     Network network = import.builder.build();
     import.give(network);
     say_what_was_seen(import, network);

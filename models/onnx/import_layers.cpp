@@ -60,9 +60,13 @@ Shape Import::sample(const onnx::NodeProto& node, const std::string& value) cons
 
 int Import::layer_of(const onnx::NodeProto& node, const std::string& value, const Shape& shape) {
     auto found = places.find(value);
-    if (found == places.end() && graph.side(value) && floating(graph.value(value).element)) {
-        const int made = builder.layer(value + ".input", Input{sample(node, value)}, {});
-        found = places.emplace(value, Place{made, ""}).first;
+    if (found == places.end() && graph.side(value)) {
+        feed(node, value);
+        found = places.find(value);
+    }
+    if (found == places.end() && losses.contains(value)) {
+        put_losses(*this, value);
+        found = places.find(value);
     }
     if (found == places.end() && graph.constant(value)) {
         bring(node, value);
@@ -239,7 +243,8 @@ Operands Import::operands(const onnx::NodeProto& node) {
         if (name.empty()) continue;
         const Value& value = graph.value(name);
         if (is_computed(name)) bring(node, name);
-        const bool layer = places.contains(name) || (value.kind == Value::Kind::side && floating(value.element));
+        const bool fed = value.kind == Value::Kind::side && (floating(value.element) || can_be_fed(name));
+        const bool layer = places.contains(name) || fed;
         if (first) all.layer_first = layer;
         first = false;
         if (layer) {
@@ -384,33 +389,17 @@ void Import::alias(const onnx::NodeProto& node, const std::string& value, const 
                      found->second.turned};
 }
 
-int Import::indices(const std::string& value, std::int64_t count, std::int64_t vocabulary) {
-    const auto found = ids.find(value);
-    if (found != ids.end()) {
-        Layer& layer = builder.at(found->second);
-        auto& input = std::get<Input>(layer.op);
-        input.vocabulary = std::min(input.vocabulary, vocabulary);
-        return found->second;
-    }
-    const auto* first = std::get_if<Input>(&builder.at(0).op);
-    int made = 0;
-    if (ids.empty() && first != nullptr && first->vocabulary > 0 && elements(first->shape) == count) {
-        std::get<Input>(builder.at(0).op).vocabulary = std::min(first->vocabulary, vocabulary);
-    } else {
-        onnx::NodeProto named;
-        named.set_name(value + ".ids");
-        made = builder.layer(name_for(named), Input{{count}, vocabulary}, {});
-    }
-    ids[value] = made;
-    return made;
-}
-
 std::string Import::name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors) {
     std::string name = node.name().empty() ? node.output_size() > 0 ? node.output(0) : "layer"
                                            : module_path(node.name(), node.op_type());
     constexpr std::string_view weight = ".weight";
     if (!tensors.empty() && tensors.front().ends_with(weight) && !tensors.front().starts_with("onnx::"))
         name = tensors.front().substr(0, tensors.front().size() - weight.size());
+    // Weights that an export for inference has turned or folded lost their names: those of the module are the node's.
+    const std::size_t scope = node.name().rfind('/');
+    if (!tensors.empty() && tensors.front().starts_with("onnx::") && multiplies(node) && scope != std::string::npos &&
+        scope > 0)
+        name = module_path(node.name().substr(0, scope), node.op_type());
     for (char& c : name)
         if (c == ':' || c == ',' || static_cast<unsigned char>(c) <= ' ') c = '_';  // a step is "layer:pass"
     const int before = names[name]++;

@@ -47,6 +47,18 @@ struct Start {
     bool turned = false;
 };
 
+/// An integer input of the graph, and which elements of a sample of it a value is; `places` empty: all, as they lie.
+struct Picked {
+    std::string input;
+    std::vector<std::int32_t> places{};
+};
+
+/// A part of a loss: `factor` times the mean, over the samples, of what a layer makes of each.
+struct LossTerm {
+    int layer = 0;
+    double factor = 1;
+};
+
 /// What an import knows while it goes through a graph, node after node.
 /// Large: one method a kind of node or value that patterns and operators share, over one state.
 struct Import {
@@ -59,6 +71,7 @@ struct Import {
     std::map<int, int> volumes{};                // by the layer of several images: the same with channels first
     std::map<int, int> straight{};               // and the other way round
     std::unordered_map<std::string, int> ids{};  // Input layers of integers
+    std::map<int, std::string> numbers{};        // Input layers that read an integer input as numbers, and which
     std::map<std::string, int> owners{};         // of initializers: the layer that trains them
     bool ends_in_softmax = false;                // left out: the loss takes its place
     int brought = 0;                             // constants that are computed of constants, under way
@@ -66,6 +79,7 @@ struct Import {
     std::map<std::string, int> notes{};          // and how often
     std::map<int, Given> given{};                // by layer
     std::map<int, std::vector<Start>> starts{};  // of its tensors, one after the other
+    std::unordered_map<std::string, std::vector<LossTerm>> losses{};  // by values that are means over the samples
 
     /// The layer behind a node's input, with the shape of one sample; InputError when nothing before the node makes it.
     int source(const onnx::NodeProto& node, int input);
@@ -93,6 +107,12 @@ struct Import {
     int parameter(const std::string& tensor);
     int moved_parameter(const std::string& value);
     int fixed_constant(const onnx::NodeProto& reader, const std::string& value);
+    /// Integers that are fed in and nothing but moved; nothing for all other values.
+    std::optional<Picked> picked_of(const std::string& value) const;
+    /// Whether a value that is made of integers that are fed in can be a layer, which reads them as numbers.
+    bool can_be_fed(const std::string& value, int depth = 0) const;
+    /// That layer.
+    void feed(const onnx::NodeProto& reader, const std::string& value);
     /// The integers that pick rows of a table of so many.
     int indices(const std::string& value, std::int64_t count, std::int64_t vocabulary);
     /// A layer that has the same values for each sample, which no training changes. None: not known, and so not run.
@@ -120,6 +140,8 @@ struct Import {
     std::optional<Beside> values_beside(const onnx::NodeProto& node, const Value& value) const;
     /// Tensors behind computed weights that no layer has, as the lengths that weight_norm splits off: each a Parameter.
     void count_unseen();
+    /// Calls what reads ids as numbers after their layer (run/fed_inputs.hpp).
+    void name_numbers();
     /// What the file says of each layer's values, once all are there.
     void give(Network& network) const;
 };
@@ -154,7 +176,17 @@ void find_rotary(const OnnxGraph& graph, Patterns& patterns);
 /// Of ops_rare.cpp.
 Translate rare_translation(std::string_view op_type);
 
+/// Of losses.cpp. Whether all that reads a value adds up losses, or it is what the graph gives out.
+bool only_added(const OnnxGraph& graph, const std::string& value, int depth = 0);
+/// Whether the node's value is a sum of means over the samples, which then is no layer.
+bool adds_losses(Import& import, const onnx::NodeProto& node);
+/// Makes a layer of such a sum, for who computes more of it.
+void put_losses(Import& import, const std::string& value);
+/// Whether a graph is trained for what it computes itself: the loss layers of the first output that is one.
+bool ends_in_own_loss(Import& import);
+
 // ops_*.cpp, for the table in ops.cpp.
+std::string labelled_loss(Import& import, const onnx::NodeProto& node);
 std::string elementwise(Import& import, const onnx::NodeProto& node);
 std::string add(Import& import, const onnx::NodeProto& node);
 std::string product(Import& import, const onnx::NodeProto& node);

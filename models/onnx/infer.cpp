@@ -157,10 +157,9 @@ void Inference::infer(const onnx::NodeProto& node) {
             if (value.dims && product <= most_kept(value, product)) value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
             if (graph_.keeps_values() && value.dims && value.weights.size() == 1) follow(node, i, value);
-            // PyTorch's export for inference stores tensors that hold the same once, and says by an Identity that there
-            // is another: a layer that is an untrained copy. Else, and of tables, an Identity is a tie.
+            // An Identity is a tie, of tables always, unless it says that there is a copy.
             if (node.op_type() == "Identity" && !graph_.for_training_ && !value.weights.empty() &&
-                graph_.given_.contains(node.input(0)) && !graph_.is_table(node.input(0))) {
+                graph_.given_.contains(node.input(0)) && !graph_.is_table(node.input(0)) && graph_.is_copy(node)) {
                 value.weights = {name};
                 value.moved = true;
             }
@@ -185,8 +184,10 @@ int Inference::samples_of_constant(const onnx::NodeProto& node, const Shape& sha
     const Value& from = in(node, 0);
     const Shape dims = from.dims.value_or(Shape{});
     if (is_one_of(node.op_type(), {"Expand", "Tile"})) return dims.size() < shape.size() || dims.front() == 1 ? 0 : -1;
-    const bool state = from.weights.empty() && !dims.empty() && dims.front() == graph_.batch_ && dims.size() == 2;
-    return state && is_one_of(node.op_type(), {"Gemm", "MatMul"}) ? 0 : -1;
+    const bool first = from.weights.empty() && !dims.empty() && dims.front() == graph_.batch_;
+    const bool state = dims.size() == 2 && is_one_of(node.op_type(), {"Gemm", "MatMul"});
+    const bool image = dims.size() > 2 && node.op_type() == "Conv";
+    return first && (state || image) ? 0 : -1;
 }
 
 // Of weights all is kept for who runs the network, but not once a sample.

@@ -53,13 +53,6 @@ std::string dropout(Import& import, const onnx::NodeProto& node) {
     return "";
 }
 
-// A loss in the graph is ours over the scores that it reads; what follows is not trained.
-std::string loss(Import& import, const onnx::NodeProto& node) {
-    import.alias(node, node.output(0), node.input(0));
-    import.ends_in_softmax = true;
-    return "";
-}
-
 struct Entry {
     std::string_view op_type;
     Translate translate;
@@ -85,14 +78,14 @@ constexpr std::array table{
     Entry{"LSTM", recurrent},
     Entry{"LogSoftmax", softmax},
     Entry{"MatMul", product},
-    Entry{"NegativeLogLikelihoodLoss", loss},
+    Entry{"NegativeLogLikelihoodLoss", labelled_loss},
     Entry{"RNN", recurrent},
     Entry{"Relu", activation<Nonlinearity::relu>},
     Entry{"Reshape", reshape},
     Entry{"Resize", resize},
     Entry{"Sigmoid", activation<Nonlinearity::sigmoid>},
     Entry{"Softmax", softmax},
-    Entry{"SoftmaxCrossEntropyLoss", loss},
+    Entry{"SoftmaxCrossEntropyLoss", labelled_loss},
     Entry{"Split", split},
     Entry{"Squeeze", reshape},
     Entry{"Sum", add},

@@ -118,13 +118,15 @@ struct Term {
     Shape dims;
 };
 
-// Without the letter of the samples; nothing where it is not a layer's, trained or known.
-std::optional<Term> term(Import& import, const onnx::NodeProto& node, int input, std::string letters) {
+// Without the letter of the samples; nothing where it is not a layer's, trained or known. With `bring`, constants are
+// layers whether or not they run.
+std::optional<Term> term(Import& import, const onnx::NodeProto& node, int input, std::string letters,
+                         bool bring = false) {
     const Value& value = import.graph.value(node.input(input));
     if (!value.dims || value.dims->size() != letters.size() || letters.find('.') != std::string::npos)
         return std::nullopt;
     if (value.kind == Value::Kind::constant) {
-        const bool made = in_a_layer(import, node, input);
+        const bool made = bring || in_a_layer(import, node, input);
         const int layer = made ? import.bring(node, node.input(input)) : beside(import, node, input);
         if (layer < 0 || elements(import.builder.shape(layer)) != elements(*value.dims)) return std::nullopt;
         return Term{layer, letters, *value.dims};
@@ -146,15 +148,21 @@ class Product {
 public:
     Product(Import& import, const onnx::NodeProto& node) : import_(import), node_(node) {}
 
-    // Transpositions, a stack of products, a transposition; false where the letters ask for more.
-    bool put(Term left, Term right, std::string made) {
+    // The same as what the node makes.
+    bool finish(const std::optional<Term>& term) {
+        if (term) import_.places[node_.output(0)] = {term->layer, ""};
+        return term.has_value();
+    }
+
+    // Transpositions, a stack of products, a transposition; nothing where the letters ask for more.
+    std::optional<Term> put(const Term& left, const Term& right, std::string made) {
         std::map<char, std::int64_t> sizes;
         for (const Term* each : {&left, &right}) {
             for (std::size_t i = 0; i < each->letters.size(); ++i) {
                 std::int64_t& size = sizes[each->letters[i]];
-                if (size != 0 && size != each->dims[i]) return false;
+                if (size != 0 && size != each->dims[i]) return std::nullopt;
                 size = each->dims[i];
-                if (each->letters.find(each->letters[i], i + 1) != std::string::npos) return false;
+                if (each->letters.find(each->letters[i], i + 1) != std::string::npos) return std::nullopt;
             }
         }
         std::erase_if(made, [&](char letter) { return !sizes.contains(letter); });  // the samples'
@@ -162,10 +170,10 @@ public:
         for (const auto& [letter, size] : sizes) {
             const auto in = [&, one = letter](const std::string& letters) { return letters.find(one) != letters.npos; };
             const bool a = in(left.letters), b = in(right.letters), c = in(made);
-            if (!c && !(a && b)) return false;  // a sum along one operand's own axis
+            if (!c && !(a && b)) return std::nullopt;  // a sum along one operand's own axis
             (a && b ? c ? stack : summed : a ? rows : columns) += letter;
         }
-        if (made.size() != stack.size() + rows.size() + columns.size()) return false;
+        if (made.size() != stack.size() + rows.size() + columns.size()) return std::nullopt;
         const auto count = [&](const std::string& letters) { return elements(sizes_of(letters, sizes)); };
         const Shape a{count(stack), count(rows), count(summed)}, b{count(stack), count(summed), count(columns)};
         const int l = view(transposed(left, stack + rows + summed, sizes), a);
@@ -173,8 +181,7 @@ public:
         const int product = layer("product", BatchedMatMul{a, b}, {l, r});
         const std::string order = stack + rows + columns;
         const Term whole{view(product, sizes_of(order, sizes)), order, sizes_of(order, sizes)};
-        import_.places[node_.output(0)] = {transposed(whole, made, sizes), ""};
-        return true;
+        return Term{transposed(whole, made, sizes), made, sizes_of(made, sizes)};
     }
 
     // A transposition alone.
@@ -218,7 +225,43 @@ bool whole_form(Import& import, const onnx::NodeProto& node) {
     if (node.input_size() != 2 || comma == std::string::npos || comma > arrow) return false;
     const auto left = term(import, node, 0, equation.substr(0, comma));
     const auto right = term(import, node, 1, equation.substr(comma + 1, arrow - comma - 1));
-    return left && right && Product(import, node).put(*left, *right, made);
+    Product product(import, node);
+    return left && right && product.finish(product.put(*left, *right, made));
+}
+
+// Of three operands and more: the first with the second, what they make with the next, as PyTorch multiplies them. A
+// letter stays as long as an operand that is left, or the result, has it.
+bool one_by_one(Import& import, const onnx::NodeProto& node) {
+    std::string equation = text(node, "equation", "");
+    std::erase(equation, ' ');
+    const std::size_t arrow = equation.find("->");
+    if (arrow == std::string::npos || node.input_size() < 3) return false;
+    const std::string made = equation.substr(arrow + 2);
+    std::vector<std::string> letters{""};
+    for (const char each : equation.substr(0, arrow)) {
+        if (each == ',') letters.emplace_back();
+        if (each != ',') letters.back() += each;
+    }
+    if (letters.size() != static_cast<std::size_t>(node.input_size())) return false;
+    std::vector<Term> terms;
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+        const auto next = term(import, node, static_cast<int>(i), letters[i], true);
+        if (!next) return false;
+        terms.push_back(*next);
+    }
+    Product product(import, node);
+    std::optional<Term> all = terms.front();
+    for (std::size_t i = 1; i < terms.size() && all; ++i) {
+        std::string rest = made, kept;
+        for (std::size_t j = i + 1; j < terms.size(); ++j) rest += terms[j].letters;
+        if (i + 1 == terms.size()) kept = made;
+        for (const char letter : all->letters + terms[i].letters) {
+            const bool here = kept.find(letter) != std::string::npos;
+            if (i + 1 < terms.size() && !here && rest.find(letter) != std::string::npos) kept += letter;
+        }
+        all = product.put(*all, terms[i], kept);
+    }
+    return product.finish(all);
 }
 
 }  // namespace
@@ -228,6 +271,7 @@ std::string einsum(Import& import, const onnx::NodeProto& node) {
     for (const std::string& input : node.input())
         if (import.is_computed(input)) import.bring(node, input);
     if (import.graph.keeps_values() && whole_form(import, node)) return "";
+    if (one_by_one(import, node)) return "";
     if (std::string why = product_of_two(import, node); !why.empty()) {
         if (why = any_product(import, node); !why.empty()) return why;
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/onnx/infer.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
@@ -87,6 +88,9 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
         if (at >= 0) op.axes.push_back(at);
         samples = samples || at < 0 || at == merged_samples(value, shape);
     }
+    const bool all = std::ranges::any_of(axes, [&](std::int64_t axis) {
+        return value.batch >= 0 && positive_modulo(axis, static_cast<std::int64_t>(value.dims->size())) == value.batch;
+    });
     std::ranges::sort(op.axes);
     if (node.op_type() == "TopK") {
         for (int i = 0; i < node.output_size(); ++i) {
@@ -112,9 +116,18 @@ std::string reduce(Import& import, const onnx::NodeProto& node) {
                    {from});
         return "";
     }
+    // A mean over the samples, too, of which nothing is left but a number, is a loss, or a part of one.
+    const auto made = import.graph.dims(node.output(0));
+    const bool number = made && elements(*made) == 1;
+    const bool is_loss =
+        op.function == "mean" && number && (all || samples) && only_added(import.graph, node.output(0));
     const bool turned = integer(node, "exclusive", 0) != 0 || integer(node, "reverse", 0) != 0;
     const int layer = import.put(node, std::move(op), {from});
-    if (samples && import.graph.batch() != 1) import.not_run(layer, "it brings samples together");
+    if (is_loss) {
+        import.losses[node.output(0)] = {{ layer, 1 }};
+    } else if (samples && import.graph.batch() != 1) {
+        import.not_run(layer, "it brings samples together");
+    }
     if (turned) import.not_run(layer, "it sums from the end, or without the element itself");
     return "";
 }
@@ -129,6 +142,12 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
     if (axis < 0) axis += rank;
     const std::string& output = node.output(0);
     const bool last = output == import.graph.outputs().front() && import.graph.readers(output) == 1;
+    const auto& readers = import.graph.readers_of(output);
+    if (node.op_type() == "LogSoftmax" && import.graph.readers(output) == 1 && readers.size() == 1 &&
+        readers.front()->op_type() == "NegativeLogLikelihoodLoss" && (axis == 1 || rank == 2)) {
+        import.alias(node, output, node.input(0));  // the loss takes scores
+        return "";
+    }
     const bool classes = value.batch == 0 && axis == 1;  // of each sample, or of each of its pixels
     const bool whole = classes && (!modern || elements(shape) == shape[0]);
     if (last && (whole || (classes && rank >= 4))) {

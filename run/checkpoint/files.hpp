@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/network.hpp"
 #include "core/op.hpp"
 
 namespace rehearse::run {
@@ -59,8 +60,10 @@ struct LabelledFile {
 LabelledFile open_idx(const std::filesystem::path& folder, const Shape& sample, const SoftmaxLoss& loss);
 
 /// Data sets "data" {samples, ...} and "labels" {samples} or {samples, height, width} of an HDF5 file, read as they are
-/// needed. InputError where file and network do not fit; BackendError where this build has no HDF5.
-LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss);
+/// needed; labels that are `left_out` ask for nothing. InputError where file and network do not fit; BackendError where
+/// this build has no HDF5.
+LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss,
+                     std::int64_t left_out);
 
 /// Sequences of integers that can be read one by one.
 struct TokenFile {
@@ -71,9 +74,25 @@ struct TokenFile {
 /// Data set "tokens" of an HDF5 file: {samples, tokens}, with "labels" {samples} or {samples, tokens}; or without
 /// labels, of a network whose loss asks for what follows each token, {samples, tokens + 1}, or one text {any number}
 /// that is cut into samples. InputError where file and network do not fit, or an id is none of the vocabulary's.
-TokenFile open_tokens(const std::filesystem::path& file, const Input& input, const SoftmaxLoss& loss);
+TokenFile open_tokens(const std::filesystem::path& file, const Input& input, const SoftmaxLoss& loss,
+                      std::int64_t left_out);
 
-/// InputError unless each of them is one of the classes.
-void check_labels(std::span<const std::int32_t> labels, std::int64_t classes, const std::string& where);
+/// Those that are `left_out` become -1. InputError unless each other one is one of the classes.
+void settle_labels(std::span<std::int32_t> labels, std::int64_t classes, std::int64_t left_out,
+                   const std::string& where);
+
+/// Samples of several inputs, each with all inputs of its kind one after the other; any may be empty.
+struct InputFile {
+    std::int64_t count = 0;
+    std::function<void(std::int64_t place, std::span<float> input, std::span<std::int32_t> ids,
+                       std::span<std::int32_t> labels)>
+        read;
+};
+
+/// A data set {samples, sizes of one sample...} for each input of the network, called as its layer is, and "labels"
+/// where its loss has labels (of which those that are `left_out` ask for nothing); the first input of numbers may be
+/// "data", the first of integers "tokens". InputError where file and network do not fit, or an id is none of the
+/// vocabulary's.
+InputFile open_inputs(const std::filesystem::path& file, const Network& network, std::int64_t left_out);
 
 }  // namespace rehearse::run

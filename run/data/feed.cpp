@@ -6,9 +6,9 @@
 
 namespace rehearse::run {
 
-Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle,
+Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle, std::int64_t left_out,
            std::int64_t own_first)
-    : samples_(schedule.network, seed, source, shuffle),
+    : samples_(schedule.network, seed, source, shuffle, left_out),
       global_batch_(global_batch(schedule)),
       own_first_(own_first),
       made_up_(source == "synthetic") {

@@ -16,8 +16,10 @@ namespace rehearse::run {
 
 class Feed {
 public:
-    /// `source` and `shuffle` as of Samples. The rank's own samples begin at `own_first` of each step's global batch.
-    Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle, std::int64_t own_first);
+    /// `source`, `shuffle` and `left_out` as of Samples. The rank's own samples begin at `own_first` of each step's
+    /// global batch.
+    Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle, std::int64_t left_out,
+         std::int64_t own_first);
 
     /// From now on the samples of steps [first, end) for `program` are read a step ahead, by a thread of its own; not
     /// those that are made up, which is done before a step's clock starts, so that a step is measured as it is

@@ -17,8 +17,8 @@ namespace {
 
 class H5Samples {
 public:
-    H5Samples(const std::filesystem::path& path, const Shape& sample, const SoftmaxLoss& loss)
-        : where_(path.string()), classes_(loss.classes), file_(open_file(path)) {
+    H5Samples(const std::filesystem::path& path, const Shape& sample, const SoftmaxLoss& loss, std::int64_t left_out)
+        : where_(path.string()), classes_(loss.classes), left_out_(left_out), file_(open_file(path)) {
         data_ = data_set("data");
         labels_ = data_set("labels");
         const Shape data = shape_of(data_), labels = shape_of(labels_);
@@ -44,7 +44,7 @@ public:
     void read(std::int64_t place, std::span<float> input, std::span<std::int32_t> labels) const {
         const std::string where = fmt::format("{}: sample {}", where_, place);
         read_rows(labels_, place, 1, labels, where);
-        check_labels(labels, classes_, where);
+        settle_labels(labels, classes_, left_out_, where);
         if (!input.empty()) read_rows(data_, place, 1, input, where);
     }
 
@@ -68,17 +68,18 @@ private:
     }
 
     std::string where_;
-    std::int64_t classes_, count_ = 0;
+    std::int64_t classes_, left_out_, count_ = 0;
     H5 file_, data_, labels_;
 };
 
 class H5Tokens {
 public:
-    H5Tokens(const std::filesystem::path& path, const Input& input, const SoftmaxLoss& loss)
+    H5Tokens(const std::filesystem::path& path, const Input& input, const SoftmaxLoss& loss, std::int64_t left_out)
         : where_(path.string()),
           length_(elements(input.shape)),
           vocabulary_(input.vocabulary),
           classes_(loss.classes),
+          left_out_(left_out),
           file_(open_file(path)) {
         tokens_ = find(file_, "tokens");
         if (!tokens_ || !is_data_set(tokens_))
@@ -118,27 +119,30 @@ public:
             throw InputError(
                 fmt::format("{}: token {} is {}: the network's are 0 to {}", where, i, row[i], vocabulary_ - 1));
         }
-        check_labels(labels, classes_, where);
+        settle_labels(labels, classes_, left_out_, where);
         if (!ids.empty()) std::ranges::copy(row, ids.begin());
     }
 
 private:
     std::string where_;
-    std::int64_t length_, vocabulary_, classes_, count_ = 0;
+    std::int64_t length_, vocabulary_, classes_, left_out_, count_ = 0;
     Shape shape_;
     H5 file_, tokens_, labels_;
 };
 
 }  // namespace
 
-TokenFile open_tokens(const std::filesystem::path& file, const Input& input, const SoftmaxLoss& loss) {
-    const auto samples = std::make_shared<const H5Tokens>(file, input, loss);
+TokenFile open_tokens(const std::filesystem::path& file, const Input& input, const SoftmaxLoss& loss,
+                      std::int64_t left_out) {
+    const auto samples = std::make_shared<const H5Tokens>(file, input, loss, left_out);
     return {samples->count(), [samples](std::int64_t place, std::span<std::int32_t> ids,
                                         std::span<std::int32_t> labels) { samples->read(place, ids, labels); }};
 }
 
-LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss) {
-    const auto samples = reading(file.string(), [&] { return std::make_shared<const H5Samples>(file, sample, loss); });
+LabelledFile open_h5(const std::filesystem::path& file, const Shape& sample, const SoftmaxLoss& loss,
+                     std::int64_t left_out) {
+    const auto samples =
+        reading(file.string(), [&] { return std::make_shared<const H5Samples>(file, sample, loss, left_out); });
     return {samples->count(),
             [samples](std::int64_t place, std::span<float> input, std::span<std::int32_t> labels) {
                 reading(samples->where(), [&] { samples->read(place, input, labels); });

@@ -20,8 +20,13 @@ void save(const std::filesystem::path&, const RankStates&) { throw BackendError(
 RankStates load(const std::filesystem::path&, const RankStates&) { throw BackendError(why); }
 std::optional<std::filesystem::path> newest(const std::filesystem::path&) { return {}; }
 Checkpoint load(const std::filesystem::path&, const Schedule&) { throw BackendError(why); }
-LabelledFile open_h5(const std::filesystem::path&, const Shape&, const SoftmaxLoss&) { throw BackendError(why); }
-TokenFile open_tokens(const std::filesystem::path&, const Input&, const SoftmaxLoss&) { throw BackendError(why); }
+LabelledFile open_h5(const std::filesystem::path&, const Shape&, const SoftmaxLoss&, std::int64_t) {
+    throw BackendError(why);
+}
+TokenFile open_tokens(const std::filesystem::path&, const Input&, const SoftmaxLoss&, std::int64_t) {
+    throw BackendError(why);
+}
+InputFile open_inputs(const std::filesystem::path&, const Network&, std::int64_t) { throw BackendError(why); }
 void write_volumes(const std::filesystem::path&, const Shape&, std::int64_t) { throw BackendError(why); }
 void save_weights(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }
 void save_gradients(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }

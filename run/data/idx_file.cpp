@@ -45,8 +45,8 @@ public:
         frame_width_ = flat ? width_ : sample[2];
         top_ = flat ? 0 : (sample[1] - height_) / 2;
         left_ = flat ? 0 : (sample[2] - width_) / 2;
-        const std::vector<std::int32_t> labels(labels_.values.begin(), labels_.values.end());
-        check_labels(labels, loss.classes, where);
+        std::vector<std::int32_t> labels(labels_.values.begin(), labels_.values.end());
+        settle_labels(labels, loss.classes, -1, where);
     }
 
     std::int64_t count() const { return images_.shape[0]; }
@@ -144,11 +144,16 @@ LabelledFile open_idx(const std::filesystem::path& folder, const Shape& sample, 
             }};
 }
 
-void check_labels(std::span<const std::int32_t> labels, std::int64_t classes, const std::string& where) {
-    const auto wrong = std::ranges::find_if(labels, [&](std::int32_t label) { return label < 0 || label >= classes; });
-    if (wrong == labels.end()) return;
-    throw InputError(fmt::format("{}: label {} at place {} is none of the network's classes, 0 to {}", where, *wrong,
-                                 wrong - labels.begin(), classes - 1));
+void settle_labels(std::span<std::int32_t> labels, std::int64_t classes, std::int64_t left_out,
+                   const std::string& where) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (labels[i] == left_out) {
+            labels[i] = -1;
+        } else if (labels[i] < 0 || labels[i] >= classes) {
+            throw InputError(fmt::format("{}: label {} at place {} is none of the network's classes, 0 to {}", where,
+                                         labels[i], i, classes - 1));
+        }
+    }
 }
 
 }  // namespace rehearse::run

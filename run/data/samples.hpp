@@ -12,7 +12,7 @@
 #include "run/checkpoint/files.hpp"
 #include "run/data/climate.hpp"
 #include "run/data/climate_boxes.hpp"
-#include "run/data/data.hpp"
+#include "run/data/synthetic_inputs.hpp"
 
 namespace rehearse::run {
 
@@ -20,10 +20,12 @@ class Samples {
 public:
     /// What the network takes and what its loss asks for, from `source`: "synthetic", "climate", "idx:FOLDER" or
     /// "FILE.h5". InputError where there is no such source, or it has not that. Samples of files come shuffled, or as
-    /// they lie, over and over.
-    Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic", bool shuffle = true);
+    /// they lie, over and over; their labels that are `left_out` ask for nothing.
+    Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic", bool shuffle = true,
+            std::int64_t left_out = -100);
 
-    /// `input` and `ids` are empty where nobody reads them.
+    /// Of several inputs of one kind, `input` and `ids` have them one after the other; they are empty where nobody
+    /// reads them, and `labels` where there are none.
     void fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids, std::span<std::int32_t> labels);
 
     /// Whether a block of a sample can be read by itself.
@@ -35,21 +37,22 @@ public:
     }
 
 private:
-    void open(const std::string& source, const Input& input, bool shuffle);
+    void open(const std::string& source, const Network& network);
+    void open_climate(const Shape& sample);
     std::int64_t place(std::int64_t sample);
-    void make_up(const Network& network);
 
-    SoftmaxLoss loss_;
+    SoftmaxLoss loss_{};
+    std::int64_t left_out_;
     std::uint64_t seed_;
-    std::optional<SyntheticTask> pictures_;
-    std::optional<SyntheticTokens> tokens_;
+    std::optional<SyntheticInputs> made_up_;
     std::optional<Climate> climate_;
     std::optional<BoxGrid> boxes_;   // of which the network is asked for
     std::vector<std::int32_t> map_;  // labels of the pixels that they are put round
     std::optional<LabelledFile> file_;
     std::optional<TokenFile> text_;
+    std::optional<InputFile> inputs_;
     std::optional<Shuffle> shuffle_;
-    std::vector<std::int32_t> ids_;  // of one sample, where only the labels are of use
+    std::int64_t count_ = 0;  // of the file's samples
 };
 
 }  // namespace rehearse::run

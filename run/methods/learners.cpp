@@ -44,7 +44,7 @@ public:
         : schedule_(schedule),
           options_(options),
           device_(device),
-          samples_(schedule.network, key(options.seed, data_of), options.data) {
+          samples_(schedule.network, key(options.seed, data_of), options.data, true, options.ignored_label) {
         const Wish wish{options.backend, options.algorithm, options.scratch_limit, {}, &device};
         const Hyperparameters hyperparameters{
             .learning_rate = options.learning_rate, .momentum = options.momentum, .weight_decay = options.weight_decay};

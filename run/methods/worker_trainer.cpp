@@ -36,7 +36,8 @@ public:
           threads_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
                    key(options.seed, weights_of)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
-          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, first_sample_),
+          feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label,
+                first_sample_),
           average_(floats_of(first_program().tensors().weights())),
           last_(average_),
           sum_(average_.size()) {

@@ -57,7 +57,7 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
     kernels::Buffers& buffers = ready.buffers;
     ready.kernel = &rank_.kernels.of_layer(compute.layer, compute.problem);
     const Op& op = computed(layer.op);
-    if (reads_integers(op)) buffers.indices = rank_.tensors.indices(compute.micro_batch);
+    if (reads_integers(op)) buffers.indices = rank_.tensors.indices(layer.inputs.front(), compute.micro_batch);
     for (const int input : layer.inputs) {
         if (reads_integers(op)) break;
         buffers.src.emplace_back(rank_.tensors.layer(input, compute.micro_batch).output);
@@ -75,6 +75,7 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
     buffers.first_row = first_row(rank_, compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&op)) place_dropout(buffers, compute.layer, *dropout);
     const bool loss = is_loss(layer.op);
+    if (loss) refuse_labels_left_out(ready, compute.layer);
     ready.is_loss = loss && compute.problem.pass == Pass::forward;
     if (compute.problem.pass == Pass::forward) {
         buffers.dst = own.output;
@@ -97,6 +98,18 @@ const Given* LayerSteps::given_of(int layer) const {
     return whole < 0 ? nullptr : rank_.schedule.network.layers[at(whole)].given.get();
 }
 
+// The mean over those that ask for something is one of a whole micro-batch: a block of it does not know it.
+void LayerSteps::refuse_labels_left_out(ReadyStep& ready, int layer) const {
+    const bool blocks = losses_of_whole(rank_, layer) > 1;
+    if (!blocks && rank_.device == nullptr) return;
+    ready.host_works = rank_.device == nullptr;  // labels are the host's
+    const std::string where = blocks ? "where spatial cuts the loss" : "on a GPU";
+    ready.before = [labels = ready.buffers.labels, where] {
+        if (std::ranges::none_of(labels, [](std::int32_t label) { return label < 0; })) return;
+        throw InputError("labels that ask for nothing are not left out " + where + ", in this version");
+    };
+}
+
 // Its input, and the gradient of that, lie in 16 bits.
 void LayerSteps::compute_loss_in_f32(ReadyStep& ready) const {
     kernels::Buffers& buffers = ready.buffers;
@@ -106,7 +119,8 @@ void LayerSteps::compute_loss_in_f32(ReadyStep& ready) const {
     kernels::Device* const device = rank_.device;
     buffers.src.front() = logits;
     ready.host_works = device == nullptr;
-    ready.before = [device, stored, logits] {
+    ready.before = [device, stored, logits, first = ready.before] {
+        if (first) first();
         if (device != nullptr) return device->copy(stored, logits);
         kernels::convert(stored, logits);
     };

@@ -28,6 +28,7 @@ public:
 private:
     void prepare_kernel(ReadyStep& ready, const Compute& compute);
     void prepare_take(ReadyStep& ready, const Compute& compute);
+    void refuse_labels_left_out(ReadyStep& ready, int layer) const;
     void compute_loss_in_f32(ReadyStep& ready) const;
     const Given* given_of(int layer) const;
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout);

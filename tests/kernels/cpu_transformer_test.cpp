@@ -192,6 +192,7 @@ TEST_P(Transformer, TakesTheSameLoss) {
         SCOPED_TRACE(to_string(op));
         Tensors expected{op, 3, reference::backend()};
         Tensors actual{op, 3, cpu_algorithm("rows")};
+        expected.labels[1] = actual.labels[1] = -1;  // asks for nothing
         expected.run_forward_and_backward(reference::backend());
         actual.run_forward_and_backward(cpu_algorithm("rows"));
         const double rounding = (static_cast<double>(op.classes) / 8 + 16) * 0x1p-24;

@@ -292,6 +292,34 @@ TEST(InteractionByHand, IsTheDenseVectorAndAllDotProducts) {
     EXPECT_THAT(t.dst, ElementsAre(1, 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6, 3 * 5 + 4 * 6));
 }
 
+// Of six rows four ask for something: the loss and the gradients are those of the four alone.
+TEST(SoftmaxLossByRows, LeavesOutLabelsBelowZero) {
+    const Backend& loops = reference::backend();
+    Tensors all{SoftmaxLoss{.classes = 3, .rows = 3}, 2, loops}, asking{SoftmaxLoss{.classes = 3, .rows = 2}, 2, loops};
+    all.labels = {1, -1, 2, 0, 2, -1};
+    asking.labels = {1, 2, 0, 2};
+    const std::vector<std::int64_t> rows{0, 2, 3, 4};
+    for (std::int64_t i = 0; i < 4; ++i)
+        for (std::int64_t c = 0; c < 3; ++c) asking.src[0][i * 3 + c] = all.src[0][rows[i] * 3 + c];
+    all.run_forward_and_backward(loops);
+    asking.run_forward_and_backward(loops);
+    EXPECT_NEAR(all.dst[0] + all.dst[1], asking.dst[0] + asking.dst[1], 1e-6);
+    for (std::int64_t i = 0; i < 4; ++i)
+        for (std::int64_t c = 0; c < 3; ++c)
+            EXPECT_NEAR(all.diff_src[0][rows[i] * 3 + c], asking.diff_src[0][i * 3 + c], 1e-7);
+    for (const std::int64_t left_out : {1, 5})
+        for (std::int64_t c = 0; c < 3; ++c) EXPECT_EQ(all.diff_src[0][left_out * 3 + c], 0);
+}
+
+// Of a sample's mean m the terms (0, 1, -m) are the loss m, whose gradient is that of the score turned round.
+TEST(TermsLossOfAMean, IsTheMean) {
+    Tensors loss{TermsLoss{1, 1}, 2, reference::backend()};
+    loss.src[0] = {0, 1, -0.75F, 0, 1, 2.5F};
+    loss.run_forward_and_backward(reference::backend());
+    EXPECT_THAT(loss.dst, ElementsAre(FloatEq(0.75F), FloatEq(-2.5F)));
+    EXPECT_THAT(loss.diff_src[0], ElementsAre(0, FloatEq(0.5F), FloatEq(-0.5F), 0, FloatEq(0.5F), FloatEq(-0.5F)));
+}
+
 // Three ranks with four of twelve classes each: their terms make the loss and the gradient of all twelve on one.
 TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) {
     const std::int64_t rows = 5, batch = 2, parts = 3, classes = 4;

@@ -32,8 +32,9 @@ struct Case {
 
 Network two_inputs() {
     Network n{.name = "two-inputs", .layers = {}};
-    const int a = test::add(n, "a", Input{{4}}, {}), b = test::add(n, "b", Input{{4}}, {});
-    const int sum = test::add(n, "sum", Add{{4}, 2}, {a, b});
+    int at = test::add(n, "a", Input{{4}}, {});
+    for (const char* name : {"fc1", "fc2", "fc3"}) at = test::add(n, name, MatMul{.m = 1, .n = 4, .k = 4}, {at});
+    const int b = test::add(n, "b", Input{{4}}, {}), sum = test::add(n, "sum", Add{{4}, 2}, {at, b});
     test::add(n, "loss", SoftmaxLoss{3}, {test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 4}, {sum})});
     return n;
 }
@@ -78,7 +79,7 @@ std::vector<Case> cases() {
     };
     const Schedule local = of("data:local=2");
     return {
-        {"inputs of one kind", schedule_of(two_inputs(), "data", 1, 4)},
+        {"several inputs of one kind", schedule_of(two_inputs(), "pipe=2:microbatches=2", 2, 4)},
         {"operators of a file in a form", schedule_of(sorting(), "data", 1, 4)},
         {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2", 2, 4)},
         {"weights that two stages share", schedule_of(tied, "pipe=2:schedule=pipedream:microbatches=2", 2, 4)},

@@ -148,6 +148,47 @@ TEST_F(Files, Hdf5RowsAreSamples) {
                 HasSubstr("not an HDF5 file"));
 }
 
+// Ids, their mask as numbers, of which three of four are taken, and labels of which one asks for nothing.
+TEST_F(Files, SeveralInputsAreADataSetEach) {
+    Network network{.name = "masked", .layers = {}};
+    const auto add = [&](std::string name, Op op, std::vector<int> inputs) {
+        Shape output = output_shape(op);
+        network.layers.push_back({std::move(name), std::move(op), std::move(inputs), std::move(output)});
+        return static_cast<int>(network.layers.size()) - 1;
+    };
+    const int words = add("words", Embedding{3, 9, 4}, {add("input", Input{{3}, 9}, {})});
+    const int mask = add("mask", Input{{3}}, {});
+    const int seen =
+        add("seen", Elementwise{"mul", {3, 4}, {{3, 4}, {3, 1}}}, {words, add("column", Flatten{{3}, {3, 1}}, {mask})});
+    add("loss", SoftmaxLoss{.classes = 4, .rows = 3}, {seen});
+    Given some;
+    some.places = {{1, 2, 3}};
+    network.layers[static_cast<std::size_t>(mask)].given = std::make_shared<const Given>(some);
+    check(network);
+    const std::string path = (folder_ / "masked.h5").string(), wrong = (folder_ / "wrong.h5").string();
+    const auto write_sets = [](const std::string& to, float last) {
+        const H5 file{H5Fcreate(to.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose};
+        write_plain(file, "tokens", std::vector<float>{1, 2, 3, 4, 5, last}, {2, 3});
+        write_plain(file, "mask", std::vector<float>{9, 1, 1, 0, 9, 0, 1, 0}, {2, 4});
+        write_plain(file, "labels", std::vector<float>{0, 1, 2, 3, -7, 0}, {2, 3});
+    };
+    write_sets(path, 6);
+    Samples samples{network, 1, path, false, -7};
+    std::vector<float> numbers(3);
+    std::vector<std::int32_t> ids(3), labels(3);
+    samples.fill(1, numbers, ids, labels);
+    EXPECT_THAT(numbers, ElementsAre(0, 1, 0));
+    EXPECT_THAT(ids, ElementsAre(4, 5, 6));
+    EXPECT_THAT(labels, ElementsAre(3, -1, 0));
+    EXPECT_THAT(refusal([&] { Samples(network, 1, path, false).fill(1, numbers, ids, labels); }),
+                HasSubstr("label -7 at place 1 is none"));
+    write_sets(wrong, 9);
+    EXPECT_THAT(refusal([&] { Samples(network, 1, wrong, false, -7).fill(1, numbers, ids, labels); }),
+                HasSubstr("sample 1: 'tokens' 2 is 9: the network's are 0 to 8"));
+    network.layers[static_cast<std::size_t>(mask)].name = "padding";
+    EXPECT_THAT(refusal([&] { Samples(network, 1, path); }), HasSubstr("has no data set 'padding' or 'data'"));
+}
+
 TEST_F(Files, ABlockOfAnHdf5SampleIsReadByItself) {
     const std::string path = (folder_ / "digits.h5").string();
     std::vector<float> data(2 * 32 * 32);

@@ -293,4 +293,5 @@ LOST = {
     "vgg16_bn.eval": "the biases of convolutions went into the folded batch normalizations",
     "swin_t.eval": "tables of positions were folded into larger ones",
     "maxvit_t.eval": "tables of positions were folded into larger ones",
+    "normalized_weights.eval": "the lengths that weight_norm splits off went into the folded weights",
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "kernels/cpu/rows/rows_simd.hpp"
 #include "kernels/cpu/share.hpp"
@@ -86,10 +88,19 @@ private:
     void compute(const Buffers& b, float* losses) override {
         const std::span<const float> src = b.src[0];
         const std::span<float> diff_src = forward_ ? std::span<float>{} : std::span<float>{b.diff_src[0]};
-        const float factor = 1.0F / static_cast<float>(b.loss_batch * op_.rows);
-        for (const std::int32_t label : b.labels) require(label >= 0 && label < op_.classes, "a label is a class");
+        const std::span<const std::int32_t> labels = b.labels.first(static_cast<std::size_t>(rows_));
+        for (const std::int32_t label : labels) require(label < op_.classes, "a label is a class");
+        // The mean over all rows is that over those whose label asks for something.
+        const auto asking = std::ranges::count_if(labels, [](std::int32_t label) { return label >= 0; });
+        const double of_row = asking == 0 ? 0 : static_cast<double>(rows_) / static_cast<double>(asking);
+        const float factor = static_cast<float>(of_row) * (1.0F / static_cast<float>(b.loss_batch * op_.rows));
         share(rows_, 1, workers_, [&](std::int64_t /*worker*/, Stretch part) {
             for (std::int64_t r = part.begin; r < part.end; ++r) {
+                if (labels[static_cast<std::size_t>(r)] < 0) {
+                    if (forward_) losses[r] = 0;
+                    if (!forward_) std::fill_n(diff_src.data() + r * op_.classes, op_.classes, 0.0F);
+                    continue;
+                }
                 const float* const scores = src.data() + r * op_.classes;
                 const float log_sum = log_sum_exp(scores, op_.classes);
                 if (forward_) {
@@ -104,7 +115,7 @@ private:
         for (std::int64_t n = 0; forward_ && n < rows_ / op_.rows; ++n) {
             double sum = 0;
             for (std::int64_t r = n * op_.rows; r < (n + 1) * op_.rows; ++r) sum += losses[r];
-            b.dst[n] = static_cast<float>(sum / static_cast<double>(op_.rows));
+            b.dst[n] = static_cast<float>(of_row * sum / static_cast<double>(op_.rows));
         }
     }
 
