@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes calls of MPI fail in jobs under mpirun, one at a time on one rank, and looks at how the jobs end.
 
-mpi_faults.py BINARY FAULTS.so [CALLS] [SEED]      FAULTS.so is mpi_faults.cpp; CALLS: of each job and rank (10)
+mpi_faults.py BINARY FAULTS.so [CALLS] [SEED]      FAULTS.so is tests/run/mpi_faults.cpp; CALLS: of each job and rank (10)
 
 Each job runs once to count the calls of each rank, then once a call. It must end within 10 s of what it takes in peace,
 with exit code 3 and a message that names the call of MPI and is no confession of a bug (5); what was there before
