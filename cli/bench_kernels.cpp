@@ -187,10 +187,11 @@ bool check_groups(const BenchOptions& options, const std::vector<std::vector<Job
     return wrong;
 }
 
-// Rows say how far they are from the ceilings, so these are measured to their end, in a fifth of the time.
+// Rows say how far they are from the ceilings, so these are measured to their end, in a fifth of the time; of work that
+// has been ended by then, once.
 bench::Rounds ceiling_rounds(const BenchOptions& options, const LongWork& work) {
     const Progress shown = work.part("ceilings");
-    return {.count = std::min(options.rounds, 7),
+    return {.count = work.interrupted() ? 1 : std::min(options.rounds, 7),
             .budget = options.budget * 0.2,
             .progress = [shown](std::int64_t done, std::int64_t all) { return shown(done, all) || true; }};
 }

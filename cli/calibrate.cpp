@@ -248,8 +248,11 @@ Measured measured(const Options& options, const JobRanks& job, const Machine& kn
     if (ends()) return result;
 #if REHEARSE_HAS_MPI
     const Seconds budget = budget_of(options) * 0.3;
-    const InSituJob in_situ{
-        *job.session, job.team, {options.backend, options.algorithm, options.scratch_limit, measuring.tuned}, budget};
+    const InSituJob in_situ{*job.session,
+                            job.team,
+                            {options.backend, options.algorithm, options.scratch_limit, measuring.tuned},
+                            budget,
+                            ends};
     price_in_situ(in_situ, schedules, result.host, samples.compute);
     result.host = calibrate::apply(known, samples);
     if (!options.quick && !ends()) result.whole = check_in_situ(in_situ, schedules, result.host);

@@ -105,6 +105,7 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     };
     std::vector<std::vector<Block>> blocks(schedules.size());
     for (int round = 0; round < rounds; ++round) {
+        if (round > 0 && job.ends()) break;
         for (std::size_t i = 0; i < schedules.size(); ++i) {
             const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
             Timeline timeline = run::time_compute_only(job.session, schedules[i], options_of(job, 1), time);
@@ -118,7 +119,7 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         std::vector<Timeline> timelines;
         for (const Block& block : blocks[i]) timelines.push_back(block.timeline);
-        const auto middle = blocks[i].begin() + rounds / 2;
+        const auto middle = blocks[i].begin() + std::ssize(blocks[i]) / 2;
         std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
                          [](const Block& a, const Block& b) { return a.step < b.step; });
         const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
@@ -133,6 +134,7 @@ std::vector<calibrate::CheckedStep> check_in_situ(const InSituJob& job, const st
                                                   const Machine& machine) {
     std::vector<calibrate::CheckedStep> rows;
     for (const Schedule& schedule : schedules) {
+        if (job.ends()) break;
         const int count =
             steps_within(job.budget / static_cast<double>(schedules.size()), schedule, machine.classes.front());
         const run::Result result = run::train(job.session, schedule, options_of(job, count));

@@ -2,6 +2,7 @@
 // Whole training steps: what they say of the prices of their parts, and how far predictions of them are off.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct InSituJob {
     bench::Team team;
     kernels::Wish wish;
     Seconds budget;
+    /// Whether the work ends with what it has; asked on all ranks at the same place, and the same on all.
+    std::function<bool()> ends;
 };
 
 /// What each rank computes of each schedule, all ranks at the same time and without communication, gives `samples` the

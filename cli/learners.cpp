@@ -49,6 +49,7 @@ search::LearnersRequest request_of(const Options& options) {
     request.batches = options.batches;
     request.most = options.most;
     request.gain = share_or_infinity("--gain", options.gain);
+    if (request.gain > 1) throw InputError(fmt::format("--gain {}: from 0 to 1, or 0% to 100%", options.gain));
     return request;
 }
 

@@ -81,7 +81,7 @@ constexpr std::array notes{
     OptionNote{"validate", "fail-over", words, "a share from 0, as 15% or 0.15", "any error is good"},
     OptionNote{"", "suite", words, "", "the problems that are given"},
     OptionNote{"", "filter", words, "", "all"},
-    OptionNote{"", "threads", 1, "thread", "1, and all that the host has", false, 65'536},
+    OptionNote{"", "threads", 1, "thread", "1, and all that the host has", false, 1'024},
     OptionNote{"", "rounds", 1, "round", {}, false, 1'000'000},
     OptionNote{"", "budget", words, "seconds, above 0"},
     OptionNote{"", "scratch-limit", words, "a size with its unit, from 0B"},

@@ -104,6 +104,7 @@ private:
 }  // namespace
 
 void listen_for_signals() {
+    std::signal(SIGXFSZ, SIG_IGN);
     const sigset_t set = waited_for();
     if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return;
     std::thread{wait_for_signals, set}.detach();

@@ -14,7 +14,8 @@ namespace rehearse::cli {
 
 /// SIGINT and SIGTERM are taken by a thread of their own from here on: a LongWork hears of them, and without one they
 /// end the process as they would have. Called before any other thread is there, as these inherit which signals they
-/// see. (SimGrid has a handler for SIGINT, which would end a simulation with a list of its actors.)
+/// see. (SimGrid has a handler for SIGINT, which would end a simulation with a list of its actors.) SIGXFSZ is ignored:
+/// a file beyond the limit of its size (ulimit -f) is then one that cannot be written.
 void listen_for_signals();
 
 /// While one is there, the first SIGINT or SIGTERM asks the work to end and the second ends the process. One at a time.

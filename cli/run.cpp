@@ -87,6 +87,8 @@ void check(const Options& options) {
         throw InputError(fmt::format("--beta2 {}: from 0 to below 1", options.run.second_factor));
     if (options.order != "shuffled" && options.order != "given")
         throw InputError(fmt::format("--order '{}': shuffled or given", options.order));
+    if (!(options.run.momentum >= 0 && options.run.momentum < 1))
+        throw InputError(fmt::format("--momentum {}: from 0 to below 1", options.run.momentum));
     if (options.run.steps < 1) throw InputError(fmt::format("--steps {}: at least 1", options.run.steps));
     if (!(options.run.loss_scale >= 1 && options.run.loss_scale <= 0x1p24F)) {
         throw InputError(fmt::format("--loss-scale {}: from 1 to 16777216", options.run.loss_scale));

@@ -201,7 +201,8 @@ int simulated(const Options& options, [[maybe_unused]] double allowed) {
     const Progress progress = work.part("rows");
     const std::string file = options.set == "published" ? "" : options.set;
     Report report =
-        options.set == "nccl"  ? validate_nccl({options.samples, options.filter, options.rows}, median)
+        options.set == "nccl"
+            ? validate_nccl({options.samples, options.filter, options.rows}, work.part("machines"), median)
         : options.set == "llm" ? validate_llm({options.samples, options.filter, options.rows}, median)
         : options.set == "megatron"
             ? validate_megatron({options.samples, options.machine, options.filter}, progress, median)

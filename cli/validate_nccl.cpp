@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
@@ -36,8 +37,8 @@ double quantile(std::vector<double> values, double share) {
 struct Errors {
     std::vector<double> all, asymptotic, left_out;
     std::int64_t inside = 0;
-    void add(const LibraryAnswer& answer, const LibraryAnswer& unseen) {
-        left_out.push_back(std::abs(unseen.error()));
+    void add(const LibraryAnswer& answer, const std::optional<LibraryAnswer>& unseen) {
+        if (unseen) left_out.push_back(std::abs(unseen->error()));
         const double error = std::abs(answer.error());
         all.push_back(error);
         inside += answer.band.contains(answer.row.time) ? 1 : 0;
@@ -49,9 +50,13 @@ struct Errors {
                   {"rows", all.size()},
                   {"median", quantile(all, 0.5)},
                   {"p90", quantile(all, 0.9)},
-                  {"left_out_median", quantile(left_out, 0.5)},
-                  {"left_out_p90", quantile(left_out, 0.9)},
+                  {"left_out_median", nullptr},
+                  {"left_out_p90", nullptr},
                   {"in_band", static_cast<double>(inside) / static_cast<double>(all.size())}};
+        if (!left_out.empty()) {
+            json["left_out_median"] = quantile(left_out, 0.5);
+            json["left_out_p90"] = quantile(left_out, 0.9);
+        }
         if (!asymptotic.empty()) json["asymptotic"] = quantile(asymptotic, 0.5);
         return json;
     }
@@ -76,13 +81,14 @@ Json row_json(const LibraryAnswer& answer) {
 
 }  // namespace
 
-Report validate_nccl(const LibraryTableOptions& options, double& median) {
+Report validate_nccl(const LibraryTableOptions& options, const Progress& progress, double& median) {
     std::vector<validate::LibraryRow> rows =
         options.samples.empty() ? validate::shipped_library_rows()
                                 : validate::read_library_rows(read_file(options.samples), options.samples);
     const std::vector<LibraryAnswer> answers = validate::answer(rows);
-    const std::vector<LibraryAnswer> unseen = validate::answer_left_out(
-        rows, options.samples.empty() ? std::vector<validate::LibraryRow>{} : validate::shipped_library_rows());
+    const std::vector<std::optional<LibraryAnswer>> unseen = validate::answer_left_out(
+        rows, options.samples.empty() ? std::vector<validate::LibraryRow>{} : validate::shipped_library_rows(),
+        progress);
     Errors all;
     std::map<std::string, Errors> tables;
     std::vector<Json> shown;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/report.hpp"
+#include "core/progress.hpp"
 
 namespace rehearse::cli {
 
@@ -12,7 +13,8 @@ struct LibraryTableOptions {
     std::string samples, filter;  // a file with the columns of calibrate/nccl/measured.csv; empty: what is shipped
     bool rows = false;
 };
-/// Errors by table; `median` gets that of all rows. InputError where no row matches.
-Report validate_nccl(const LibraryTableOptions& options, double& median);
+/// Errors by table; `median` gets that of all rows. `progress` is told of the machines that are left out in turn; ended
+/// early, there are errors of fewer. InputError where no row matches.
+Report validate_nccl(const LibraryTableOptions& options, const Progress& progress, double& median);
 
 }  // namespace rehearse::cli

@@ -8,6 +8,23 @@ target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wa
 # more. The largest files take 0.1 GB more without.
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
 
+# Release builds check what can be checked at no cost that is felt: the C library's writes into arrays whose size is
+# known, the stack, and tables of functions, which cannot be written to after the start. Not the standard library's
+# indices (-D_GLIBCXX_ASSERTIONS), as dev builds do.
+option(REHEARSE_HARDENED "Release builds check their stack and the C library's writes" ON)
+if(REHEARSE_HARDENED)
+  include(CheckCXXCompilerFlag)
+  foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+    string(MAKE_C_IDENTIFIER "REHEARSE_HAS${flag}" has)
+    check_cxx_compiler_flag(${flag} ${has})
+    if(${has})
+      add_compile_options($<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${flag}>)
+    endif()
+  endforeach()
+  add_compile_options("$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>")
+  add_link_options($<$<CONFIG:Release>:LINKER:-z,relro,-z,now>)
+endif()
+
 # Links a test in a quarter of the time that GNU ld takes.
 find_program(REHEARSE_LLD ld.lld)
 if(REHEARSE_LLD)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/threads.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
+
+#include "core/error.hpp"
 #if REHEARSE_HAS_OPENMP
 #include <omp.h>
 #endif
@@ -10,7 +14,12 @@ namespace rehearse::kernels {
 
 int choose_threads() {
 #if REHEARSE_HAS_OPENMP
-    if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
+    if (std::getenv("OMP_NUM_THREADS") != nullptr) {
+        const int threads = omp_get_max_threads();
+        if (threads <= most_threads) return threads;
+        throw InputError(
+            fmt::format("OMP_NUM_THREADS: asks for {} threads of a rank; at most {}", threads, most_threads));
+    }
     omp_set_num_threads(1);
 #endif
     return 1;

@@ -53,6 +53,9 @@ void check(const Conditions& conditions) {
     if (conditions.jitter.samples < 1) {
         throw InputError(fmt::format("--samples {}: at least 1", conditions.jitter.samples));
     }
+    if (!(conditions.quorum > 0 && conditions.quorum <= 1)) {
+        throw InputError(fmt::format("--quorum {}: a share of the ranks above 0, at most 1", conditions.quorum));
+    }
     if (conditions.data_servers && !conditions.stage.empty()) {
         throw InputError("--data-servers send samples as they are read; --stage copies them before: give one of them");
     }

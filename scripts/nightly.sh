@@ -16,7 +16,8 @@ minutes=60 plans=1000000 chosen=()
 stages=(
     "long      the dev build's tests labelled long"
     "plans     random plans: schedules, both modes, memory; gradients on 2 and 4 ranks"
-    "faults    every call of every command to the system fails once"
+    "faults    every call of every command to the system fails once, calls of MPI do, signals come at any moment"
+    "kills     ranks of training are killed at 200 moments, ten thousand bytes of checkpoints change"
     "asan      address and undefined-behaviour sanitizers, programs included"
     "tsan      thread sanitizer: the programs' tests that run threads"
     "clang     built by clang 16 without warnings, and its tests"
@@ -57,7 +58,16 @@ run_plans() {
     done
 }
 
-run_faults() { build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/faults.so; }
+run_faults() {
+    build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/faults.so &&
+        python3 tests/faults/mpi_faults.py build/dev/cli/rehearse build/dev/tests/faults/mpi_faults.so 50 &&
+        python3 tests/faults/signals.py build/dev/cli/rehearse 1000
+}
+
+run_kills() {
+    build dev && python3 tests/faults/kills.py build/dev/cli/rehearse 25 &&
+        REHEARSE_BYTES=10000 mpirun --oversubscribe -n 2 build/dev/tests/run/test_run_checkpoint --gtest_filter='*DiskHas*'
+}
 
 run_asan() {
     # Open MPI and its daemons keep memory until the process ends: leaks are looked for in the rest.
@@ -66,7 +76,7 @@ run_asan() {
 }
 
 run_tsan() {
-    build tsan && TSAN_OPTIONS="suppressions=$PWD/tests/data/tsan.supp history_size=7" \
+    build tsan && TSAN_OPTIONS="suppressions=$PWD/tests/data/tsan.supp history_size=7 ignore_noninstrumented_modules=1" \
         tests tsan -R '^(run/|kernels/|gui/|search/|trace/|cli/(search|interrupt))' -LE "long|docs|torch"
 }
 

@@ -142,14 +142,16 @@ private:
 
 }  // namespace
 
-std::vector<LibraryAnswer> answer_left_out(const std::vector<LibraryRow>& asked,
-                                           const std::vector<LibraryRow>& beside) {
-    std::vector<LibraryAnswer> answers(asked.size());
+std::vector<std::optional<LibraryAnswer>> answer_left_out(const std::vector<LibraryRow>& asked,
+                                                          const std::vector<LibraryRow>& beside,
+                                                          const Progress& progress) {
+    std::vector<std::optional<LibraryAnswer>> answers(asked.size());
     std::vector<LibraryRow> rows = asked;
     std::ranges::copy(beside, std::back_inserter(rows));
     std::set<std::string> machines;
     for (const LibraryRow& row : asked) machines.insert(row.machine);
-    for (const std::string& machine : machines) {
+    for (std::int64_t done = 0; const std::string& machine : machines) {
+        if (!goes_on(progress, done++, std::ssize(machines))) break;
         Trial trial{rows};
         const auto others = [&](auto&& belongs) {
             std::vector<std::size_t> chosen;

@@ -3,10 +3,12 @@
 // nobody has measured.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/progress.hpp"
 #include "validate/library_tables.hpp"
 
 namespace rehearse::validate {
@@ -17,9 +19,11 @@ namespace rehearse::validate {
 /// none of the rows), and are chosen one after the other by the least mean logarithmic error over the rows of all other
 /// machines with this transport or one that it is like; what those rows say nothing of stays as it began. The same
 /// holds for what rings and switches inside a node reach, by the generation of GPUs, and for the time of a call.
+/// `progress` is told of machines; rows of those that were not reached when it ended the work have no answer.
 /// InputError where a machine is not known.
-std::vector<LibraryAnswer> answer_left_out(const std::vector<LibraryRow>& rows,
-                                           const std::vector<LibraryRow>& beside = {});
+std::vector<std::optional<LibraryAnswer>> answer_left_out(const std::vector<LibraryRow>& rows,
+                                                          const std::vector<LibraryRow>& beside = {},
+                                                          const Progress& progress = {});
 
 /// What measured rows of one machine say of its library, and how far off they leave it.
 struct FittedFigures {

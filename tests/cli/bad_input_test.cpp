@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wrong input ends with exit code 2, nothing on stdout, and a message that says what would be right.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include "tests/cli/process.hpp"
 
@@ -99,6 +101,7 @@ TEST_F(BadInput, OfLearners) {
          {"learners --model resnet32 --plan pipe=1", "learners need the data axis"},
          {"learners --model resnet32 --batches 0", "at least 1 sample"},
          {"learners --model resnet32 --gain much", "--gain"},
+         {"learners --model resnet32 --gain 1.5", "--gain 1.5: from 0 to 1"},
          {"learners --model resnet32 --critical-batch 500", "--dataset"}});
 }
 #endif
@@ -145,6 +148,21 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
 #endif
 
 #if REHEARSE_HAS_MPI && REHEARSE_HAS_BENCH
+// A hundred million were a segmentation fault, five thousand took minutes.
+TEST_F(BadInput, OfMoreThreadsThanAnyHostHas) {
+    const char* const set = std::getenv("OMP_NUM_THREADS");
+    const std::string usual = set ? set : "1";
+    for (const char* threads : {"1025", "100000000"}) {
+        setenv("OMP_NUM_THREADS", threads, 1);
+        const std::string message = std::string{"asks for "} + threads + " threads of a rank; at most 1024";
+        expect_refused({{"run --model lenet5 --batch 2 --steps 1", message.c_str()},
+                        {"bench conv --suite lenet5", message.c_str()},
+                        {"calibrate --quick", message.c_str()}});
+    }
+    setenv("OMP_NUM_THREADS", usual.c_str(), 1);
+    expect_refused({{"bench stream --threads 1025", "at most 1024"}});
+}
+
 TEST_F(BadInput, OfADeviceThatIsNotThere) {
     expect_refused({{"calibrate --device cuda", "--machine-out"},
                     {"bench allreduce --device cuda", "not of a device"},
@@ -154,6 +172,8 @@ TEST_F(BadInput, OfADeviceThatIsNotThere) {
         {{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
          {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
          {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --momentum 1", "--momentum 1: from 0 to below 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --momentum -0.1", "--momentum -0.1: from 0 to below 1"},
          {"run --model lenet5 --batch 2 --steps 1 --assign idle", "and the plan has none"},
          {"run --model lenet5 --batch 2 --steps 1 --unlocked 2 --plan data:local=2", "--momentum 0"},
          {"run --model lenet5 --batch 2 --steps 1 --plan data:learners=2 --trace x.json", "kernels overlap"}});
@@ -200,6 +220,21 @@ TEST_F(BadInput, OfAFullDisk) {
     }
 }
 
+// A limit of the shell or the batch system, which would end the process by a signal.
+TEST_F(BadInput, OfFilesBeyondTheirLimit) {
+    write("table.json", "before");
+    const rlimit kilobyte{1024, RLIM_INFINITY};
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &kilobyte), 0);
+    const Output output = run("models --format json --output {}/table.json --force");
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    EXPECT_EQ(output.code, 2);
+    EXPECT_THAT(output.err, HasSubstr("table.json: cannot be written: File too large"));
+    EXPECT_EQ(read("table.json"), "before");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator{path("")}, {}), 3) << "table.json, out and err";
+}
+
 // CLI11 would read the first as 8 and the second as 16, take the third for 0 and the fourth for the largest there is.
 TEST_F(BadInput, OfNumbers) {
     for (const char* number : {"010", "0x10", "''", "100000000000000000000000", "1e3", "+5", "' 5'", "5.0"}) {
@@ -222,10 +257,42 @@ TEST_F(BadInput, NeverReachesATerminalAsItIs) {
     EXPECT_THAT(output.err, HasSubstr("a\\x1b[2J\\xff"));
 }
 
+// docs/limits.md: one more is refused with the limit; the limit itself is not, and what is said is of the network.
+TEST_F(BadInput, BeyondTheLimitsOfOptions) {
+    struct Limit {
+        std::string command, option;
+        std::int64_t most = 0;
+    };
+    std::vector<Limit> limits{{"schedule", "batch", 1'000'000'000}, {"schedule", "global-batch", 1'000'000'000}};
+#if REHEARSE_HAS_SIM
+    limits.insert(limits.end(), {{"predict", "steps", 10'000},
+                                 {"predict", "samples", 100'000},
+                                 {"predict", "data-servers", 1'000'000},
+                                 {"search", "top", 10'000},
+                                 {"search", "max-tensor", 65'536},
+                                 {"search", "max-pipe", 65'536},
+                                 {"search", "max-expert", 65'536},
+                                 {"search", "max-chunks", 1'024},
+                                 {"learners", "most", 1'000}});
+    expect_refused({{"cluster --devices 1000001", "at most 1000000"}});
+#endif
+#if REHEARSE_HAS_MPI
+    limits.insert(limits.end(), {{"run", "steps", 1'000'000'000}, {"run", "learners", 1'000}});
+#endif
+    for (const Limit& limit : limits) {
+        const std::string before = fmt::format("{} --model no-such-network --{} ", limit.command, limit.option);
+        const std::string beyond = before + std::to_string(limit.most + 1), at = before + std::to_string(limit.most);
+        expect_refused({{beyond.c_str(), fmt::format("at most {}", limit.most).c_str()},
+                        {at.c_str(), "unknown network 'no-such-network'"}});
+    }
+}
+
 #if REHEARSE_HAS_SIM
 TEST_F(BadInput, OfPredictions) {
     write("mine.json", "precious");
     expect_refused({{"predict --devices 0", "0"},
+                    {"predict --quorum 1.5", "--quorum 1.5: a share of the ranks above 0, at most 1"},
+                    {"predict --quorum 0", "--quorum 0: a share of the ranks above 0, at most 1"},
                     {"predict --devices -3", "-3"},
                     {"predict --devices abc", "abc"},
                     {"predict --devices 6 --batch -1", "-1"},

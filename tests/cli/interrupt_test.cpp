@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -112,6 +113,17 @@ TEST_F(Interrupt, ValidateJudgesTheRowsThatItHas) {
     const Json found = Json::parse(ended.out);
     EXPECT_EQ(found["partial"], true);
     EXPECT_FALSE(found["rows"].empty());
+}
+
+// The figures of other machines' rows are chosen anew for one machine after the other.
+TEST_F(Interrupt, ValidateLeavesOutTheMachinesThatItHas) {
+    const Ended ended = end({"validate", "--set", "nccl", "--format", "json"}, "machines", 1, SIGTERM);
+    EXPECT_EQ(ended.code, 143);
+    const Json found = Json::parse(ended.out);
+    EXPECT_EQ(found["partial"], true);
+    EXPECT_GT(found["tables"][0]["left_out_median"], 0);
+    const auto unseen = [](const Json& table) { return table["left_out_median"].is_null(); };
+    EXPECT_TRUE(std::ranges::any_of(found["tables"], unseen)) << "it went on to its end";
 }
 
 #ifdef REHEARSE_HAS_BENCH

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nvidia-smi, ibnetdiscover and lstopo print of a cluster: the machine file that is made of it can be read.
+#include "fuzz/target.hpp"
+#include "models/models.hpp"
+#include "models/new_machine.hpp"
+
+namespace {
+
+using namespace rehearse;
+
+void hold(const models::NewMachine& machine) {
+    models::check(machine);
+    const std::string text = models::to_toml(machine);
+    try {
+        models::parse_machine(text, "new.toml");
+    } catch (const InputError& error) {
+        require(false, error.what());
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view text = fuzz::text_of(data, size);
+    fuzz::refusing([&] { hold(models::with_nvidia_topology({}, text, "topo.txt")); });
+    fuzz::refusing([&] { hold(models::with_ibnetdiscover({}, text, "fabric.txt")); });
+    return fuzz::refusing([&] {
+        const fuzz::MemoryFile file{data, size};
+        hold(models::with_lstopo({}, file.path()));
+    });
+}
