@@ -22,7 +22,7 @@ constexpr std::size_t found_at_once = 100'000;  // events; a path through more t
 TimelineView::TimelineView(QWidget* parent) : QWidget(parent) {
     setMouseTracking(true);
     setFocusPolicy(Qt::StrongFocus);
-    setMinimumSize(320, 160);
+    setMinimumSize(320, 80);
     setAttribute(Qt::WA_OpaquePaintEvent);
 }
 

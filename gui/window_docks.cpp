@@ -110,8 +110,15 @@ void Window::put_beside(const std::string& name) {
     dock->setWidget(screen);
     dock->closed = [this, name] { take_back(name); };
     beside_[name] = dock;
-    addDockWidget(Qt::RightDockWidgetArea, dock);
-    resizeDocks({dock}, {width() / 2 - 120}, Qt::Horizontal);
+    const int least =
+        names_->minimumSizeHint().width() + stack_->minimumSizeHint().width() + dock->minimumSizeHint().width();
+    const bool is_narrow = width() < least;  // side by side, both would make the window wider
+    addDockWidget(is_narrow ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, dock);
+    if (is_narrow) {
+        resizeDocks({dock}, {height() / 2}, Qt::Vertical);
+    } else {
+        resizeDocks({dock}, {width() / 2 - 120}, Qt::Horizontal);
+    }
     dock->show(), screen->show();
     screen->refresh();
 }

@@ -44,7 +44,7 @@ draw() {
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do words+=(--open "$files/$1"); shift; done
     "$gui" "${words[@]}" "${@:2}" --size "$size" --screenshot "$out" --exit
-    if command -v convert >/dev/null; then convert "$out" +dither -colors 200 "PNG8:$out"; fi
+    if command -v convert >/dev/null; then convert "$out" +dither -colors 200 "PNG8:$out" || echo "left large: $out" >&2; fi
     echo "drawn: $out"
 }
 

@@ -35,7 +35,7 @@ TEST_F(Validate, HasTheDocumentedKeys) {
     EXPECT_EQ(json["summary"]["cold"]["rows"], json["rows"].size());
 }
 
-// What docs/calibration.md promises, with a tenth to spare for another compiler's rounding.
+// What docs/device_prices.md promises, with a tenth to spare for another compiler's rounding.
 TEST_F(Validate, KeepsTheErrorsThatAreDocumented) {
     const Json json = Json::parse(run("validate --filter '^(v100|p100|titanx-maxwell|knl7250) ' --format json").out);
     EXPECT_LT(json["summary"]["conv2d"]["median_error"], 0.09);
@@ -298,7 +298,7 @@ TEST_F(Published, BadInputIsRefused) {
 }
 #endif
 
-// What docs/calibration.md promises, on rows that nothing was fitted on.
+// What docs/transformer_prices.md promises, on rows that nothing was fitted on.
 TEST_F(Validate, KeepsTheErrorsOfTransformersThatAreDocumented) {
     const Output output = run("validate --set megatron --filter 'h2048-a16-l20.*pipe=1.*tensor=(1|8)$' --format json");
     ASSERT_EQ(output.code, 0) << output.err;

@@ -193,6 +193,26 @@ TEST_F(Gui, ShowsAScreenBesideAnother) {
     EXPECT_TRUE(page->isVisible());
 }
 
+// A window too narrow for both has one below the other, and keeps its size.
+TEST_F(Gui, ShowsAScreenBelowWhereTheWindowIsNarrow) {
+    for (const bool is_narrow : {true, false}) {
+        window_ = std::make_unique<Window>(false, qpath("rehearse"));
+        const QSize size = is_narrow ? QSize(800, 600) : QSize(1400, 900);
+        window_->resize(size);
+        window_->show();
+        open("predicted.pftrace");
+        window_->go("timeline");
+        window_->put_beside("topology");
+        QApplication::processEvents();
+        EXPECT_EQ(window_->size(), size);
+        auto* dock = window_->findChild<QDockWidget*>("beside_topology");
+        const Qt::DockWidgetArea area = is_narrow ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea;
+        EXPECT_EQ(window_->dockWidgetArea(dock), area);
+        EXPECT_TRUE(timeline()->isVisible());
+        EXPECT_GT(timeline()->height(), 100);
+    }
+}
+
 TEST_F(Gui, ShowsTheTrafficBetweenRanks) {
     window_->session().experiment = {};
     window_->session().experiment.devices = "6";
