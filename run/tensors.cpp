@@ -191,8 +191,10 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     round_weights();
 }
 
-void Tensors::round_input() const {
-    if (read_input_.type() != DataType::f32) kernels::convert(input_, read_input_);
+void Tensors::round_input(kernels::Device* device) const {
+    if (read_input_.type() == DataType::f32 || read_input_.empty()) return;
+    if (device != nullptr) return device->copy(kernels::ConstView(input_), read_input_);
+    kernels::convert(input_, read_input_);
 }
 
 void Tensors::round_weights() const {

@@ -78,8 +78,8 @@ public:
     };
     Parameters parameters_of(int layer) const;
     std::span<float> input() const { return input_; }  // of the whole step; empty where the part has none
-    /// What is in input(), in the type that the layers read.
-    void round_input() const;
+    /// What is in input(), in the type that the layers read: rounded by the device where it lies there, under way then.
+    void round_input(kernels::Device* device) const;
     /// What layers read of the weights, from what the optimizer has.
     void round_weights() const;
     std::span<std::int32_t> labels() { return integers_.labels; }
