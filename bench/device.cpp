@@ -31,6 +31,19 @@ const std::vector<float>& numbers(float least) {
     return least < 0 ? signed_ones : positive;
 }
 
+// Random numbers from `least` to 1, brought to the device.
+void fill(Device& device, View tensor, float least) {
+    const std::vector<float>& values = numbers(least);
+    const std::size_t most = std::min(values.size(), tensor.size()), each = tensor.size_bytes() / tensor.size();
+    const Device::Memory staging = device.allocate_staging(most * each);
+    const View here{staging.get(), most, tensor.type()};
+    kernels::convert(kernels::ConstView(std::span{values}.first(most)), here);
+    for (std::size_t from = 0; from < tensor.size(); from += most) {
+        const View part = tensor.subspan(from, std::min(most, tensor.size() - from));
+        device.copy_beside(part.bytes(), here.bytes(), part.size_bytes());
+    }
+}
+
 // Seconds of one of the runs, by rounds; the first two, one run that warms up and one that says how long a run takes,
 // are none of them.
 std::vector<double> time_rounds(Device& device, const DeviceOptions& options, const std::function<void()>& run) {
@@ -66,7 +79,9 @@ calibrate::Figure<Q> rate(double amount, const std::vector<double>& seconds) {
 // One set of a problem's tensors, all of them random: what a pass writes, too.
 class Rotation::Set {
 public:
-    Set(Device& device, const Problem& problem, std::int64_t workspace) : device_(device) {
+    // Where the host computes, too, on memory that both reach.
+    Set(Device& device, const Problem& problem, std::int64_t workspace, bool with_host)
+        : device_(device), with_host_(with_host) {
         const DataType type = problem.type;
         const bool update = problem.pass == Pass::update;
         const std::int64_t weights =
@@ -116,24 +131,26 @@ private:
     View tensor(std::int64_t count, DataType type, float least = -1) {
         if (count == 0) return {};
         const auto size = static_cast<std::size_t>(count);
-        memory_.push_back(device_.allocate(size * static_cast<std::size_t>(size_of(type).value)));
-        const View made{memory_.back().get(), size, type};
-        const std::vector<float>& values = numbers(least);
-        for (std::size_t from = 0; from < size; from += values.size()) {
-            const std::size_t part = std::min(values.size(), size - from);
-            kernels::convert(kernels::ConstView(std::span{values}.first(part)), made.subspan(from, part));
-        }
+        const View made{allocate(size * static_cast<std::size_t>(size_of(type).value)), size, type};
+        fill(device_, made, least);
         return made;
     }
+    std::byte* allocate(std::size_t bytes) {
+        memory_.push_back(with_host_ ? device_.allocate(bytes) : device_.allocate_own(bytes));
+        return memory_.back().get();
+    }
     std::span<std::int32_t> integers(std::int64_t count, std::int64_t below) {
-        memory_.push_back(device_.allocate(static_cast<std::size_t>(count) * sizeof(std::int32_t)));
-        const std::span made{reinterpret_cast<std::int32_t*>(memory_.back().get()), static_cast<std::size_t>(count)};
-        for (std::size_t i = 0; i < made.size(); ++i)
-            made[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % below);
+        std::vector<std::int32_t> here(static_cast<std::size_t>(count));
+        for (std::size_t i = 0; i < here.size(); ++i)
+            here[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % below);
+        const std::size_t bytes = here.size() * sizeof(std::int32_t);
+        const std::span made{reinterpret_cast<std::int32_t*>(allocate(bytes)), here.size()};
+        device_.copy_beside(made.data(), here.data(), bytes);
         return made;
     }
 
     Device& device_;
+    bool with_host_;
     std::vector<Device::Memory> memory_;
     std::vector<std::int64_t> sizes_;
 };
@@ -143,7 +160,16 @@ Rotation::Rotation(Device& device, const Problem& problem, std::int64_t workspac
     require_present(device);
     const double bytes = bytes_moved(problem.op, problem.pass, problem.type, problem.batch).value;
     const auto count = static_cast<int>(std::clamp(options.rotating.value / std::max(bytes, 1.0) + 1, 2.0, 64.0));
-    for (int i = 0; i < count; ++i) sets_.push_back(std::make_unique<Set>(device, problem, workspace));
+    count_ = count, workspace_ = workspace;
+}
+
+// Made when they are first needed: those of the device alone, or those for what the host computes for it.
+const std::vector<std::unique_ptr<Rotation::Set>>& Rotation::sets(bool with_host) {
+    auto& sets = with_host ? shared_sets_ : sets_;
+    while (static_cast<int>(sets.size()) < count_) {
+        sets.push_back(std::make_unique<Set>(device_, problem_, workspace_, with_host));
+    }
+    return sets;
 }
 
 Rotation::~Rotation() = default;
@@ -154,7 +180,7 @@ calibrate::Sample Rotation::time(const kernels::Backend& backend, const DeviceOp
     const auto kernel = backend.prepare_within(problem, options.scratch_limit);
     const bool backward = problem.pass == Pass::backward_data || problem.pass == Pass::backward_weights;
     std::vector<kernels::Buffers> buffers;
-    for (const auto& set : sets_) {
+    for (const auto& set : sets(!device_.owns(backend))) {
         buffers.push_back(set->buffers);
         buffers.back().workspace = buffers.back().workspace.first(workspace);
         // What forward keeps is what backward finds.
@@ -163,7 +189,7 @@ calibrate::Sample Rotation::time(const kernels::Backend& backend, const DeviceOp
             backend.prepare_within({problem.op, Pass::forward, problem.batch, problem.type}, options.scratch_limit);
         forward->run(buffers.back());
     }
-    // The host filled these tensors: their pages come to the device now, not in the rounds of whoever is timed first.
+    // What memory of both holds comes to the device now, not in the rounds of whoever is timed first.
     for (const kernels::Buffers& set : buffers) kernel->run(set);
     device_.finish();
     std::size_t next = 0;
@@ -198,8 +224,10 @@ calibrate::HostFigures measure_figures(Device& device, const DeviceOptions& opti
     calibrate::HostFigures figures;
     figures.peak = measure_peak(device, DataType::f32, options);
     const auto count = static_cast<std::size_t>(options.copied.value / sizeof(float));
-    const Device::Memory from = device.allocate(count * sizeof(float)), to = device.allocate(count * sizeof(float));
+    const Device::Memory from = device.allocate_own(count * sizeof(float));
+    const Device::Memory to = device.allocate_own(count * sizeof(float));
     const View source{from.get(), count, DataType::f32}, target{to.get(), count, DataType::f32};
+    fill(device, source, -1);
     figures.memory_bandwidth =
         rate<Bandwidth>(2 * options.copied.value, time_rounds(device, options, [&] { device.copy(source, target); }));
     const std::vector<double> launches =
@@ -214,7 +242,7 @@ calibrate::Figure<Bandwidth> measure_host_link(Device& device, const DeviceOptio
     require_present(device);
     using Clock = std::chrono::steady_clock;
     const auto bytes = static_cast<std::size_t>(options.copied.value / 8);
-    const Device::Memory there = device.allocate(bytes), here = device.allocate_staging(bytes);
+    const Device::Memory there = device.allocate_own(bytes), here = device.allocate_staging(bytes);
     std::vector<double> seconds;
     for (int round = 0; round <= options.rounds; ++round) {
         const auto begin = Clock::now();

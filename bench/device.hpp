@@ -31,14 +31,18 @@ class Rotation {
 public:
     Rotation(kernels::Device& device, const Problem& problem, std::int64_t workspace, const DeviceOptions& options);
     ~Rotation();
-    /// On one implementation, that lies on the device.
+    /// On one implementation: the device's own, whose tensors lie in memory of the device alone, or one of the host's.
     calibrate::Sample time(const kernels::Backend& backend, const DeviceOptions& options);
 
 private:
     class Set;
     kernels::Device& device_;
     Problem problem_;
-    std::vector<std::unique_ptr<Set>> sets_;
+    const std::vector<std::unique_ptr<Set>>& sets(bool with_host);
+
+    int count_ = 0;
+    std::int64_t workspace_ = 0;
+    std::vector<std::unique_ptr<Set>> sets_, shared_sets_;
 };
 
 /// The same of one implementation only.

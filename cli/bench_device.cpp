@@ -7,6 +7,7 @@
 #include "bench/check.hpp"
 #include "bench/device.hpp"
 #include "cli/bench.hpp"
+#include "cli/clocks.hpp"
 #include "cli/command.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -120,6 +121,12 @@ bool measure_rows(const BenchOptions& options, kernels::Device& device, const Pr
         }
         row.scratch = backend.scratch(problem, options.scratch_limit);
         row.sample = rotation.time(backend, measuring(options));
+        const kernels::Clocks clocks = device.clocks();
+        row.clocks = clocks_document(clocks);
+        if (!clocks.held_down_by.empty()) {
+            talk(options.common,
+                 fmt::format("{} by {}: {}", to_string(problem), full_name(backend), clocks_text(clocks)));
+        }
         rows.push_back(std::move(row));
     });
     return right;
@@ -162,6 +169,7 @@ Json document_of(const std::vector<BenchRow>& rows, const bench::Ceilings& ceili
                   {"B/s", (bytes_moved(op, pass, type, batch) / s.median).value},
                   {"peak_fraction", rate / roof_of(ceilings, s).rate},
                   {"scratch_bytes", row.scratch.value}};
+        each["clocks"] = row.clocks;
         if (row.checked) each["checked"] = row.error;
         all.push_back(std::move(each));
     }
@@ -192,8 +200,11 @@ int bench_device(const BenchOptions& options, const std::vector<calibrate::Neede
 int bench_device_roofs(const BenchOptions& options) {
     kernels::Device& device = device_of(options);
     const bench::Ceilings ceilings = ceilings_of(device, options);
-    Report report{
-        document("bench-" + options.kind, {{"device", device.description()}, {"rounds", options.rounds}}), {}, ""};
+    const kernels::Clocks clocks = device.clocks();
+    Report report{document("bench-" + options.kind, {{"device", device.description()}, {"rounds", options.rounds}}),
+                  {},
+                  "after the products: " + clocks_text(clocks)};
+    report.document["clocks"] = clocks_document(clocks);
     Json rows = Json::array();
     for (const bench::Peak& peak : ceilings.peaks) {
         rows.push_back({{"what", peak.type + " products"}, {"flops_per_s", peak.rate.value}, {"spread", peak.spread}});

@@ -7,6 +7,7 @@
 
 #include "bench/device.hpp"
 #include "calibrate/quick.hpp"
+#include "cli/clocks.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
@@ -100,13 +101,21 @@ int calibrate_device(const DeviceCalibration& asked, const Common& common) {
     std::map<DataType, calibrate::Figure<FlopRate>> peaks{{DataType::f32, samples.figures.peak}};
     for (const DataType type : {DataType::f16, DataType::bf16})
         peaks[type] = bench::measure_peak(*device, type, options);
-    samples.compute = bench::measure(*device, problems, options);
     for (const auto& [type, peak] : peaks) {
         const std::string source = fmt::format("measured, {}, {}, {} samples", samples.host, samples.date, peak.count);
         machine.classes.front().peak[type] = {peak.median, source};
     }
-    replace_file(asked.machine_out, models::to_toml(calibrate::apply(machine, samples)));
-    print(report_of(samples, peaks, asked), common);
+    const auto save = [&] { replace_file(asked.machine_out, models::to_toml(calibrate::apply(machine, samples))); };
+    save();
+    for (const calibrate::Needed& needed : problems) {
+        samples.compute.push_back(bench::measure(*device, {needed}, options).front());
+        save();  // what there is by now, should the time end
+    }
+    Report report = report_of(samples, peaks, asked);
+    const kernels::Clocks clocks = device->clocks();
+    report.document["clocks"] = clocks_document(clocks);
+    report.footer += "\nafter the last: " + clocks_text(clocks);
+    print(report, common);
     return good;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,14 @@ public:
     virtual void all_reduce(View data) = 0;
     /// Whether it is over. BackendError when it cannot be.
     virtual bool test() = 0;
+};
+
+/// How a device runs at a moment: what a figure measured then has to be read with.
+struct Clocks {
+    double processors_hz = 0, memory_hz = 0;
+    std::optional<double> celsius{}, watts{};
+    std::string held_down_by{};  // "the power limit, heat"; empty: nothing
+    std::string refusal{};       // why all of it is unknown
 };
 
 /// Kernels, sums and copies of a device are under way when their calls return, and run in the order of the calls. What
@@ -45,6 +54,8 @@ public:
 
     /// Memory that the device and the host reach; zero. InfeasibleError where there is not so much.
     virtual Memory allocate(std::size_t bytes) = 0;
+    /// Memory that the device alone reaches, not touched: copy_beside() and kernels fill it. Errors as allocate().
+    virtual Memory allocate_own(std::size_t bytes) = 0;
     /// The host's, for copies that run beside kernels.
     virtual Memory allocate_staging(std::size_t bytes) = 0;
     /// Over when it returns, on any thread, beside what is under way.
@@ -68,6 +79,7 @@ public:
     virtual double seconds(const Event& from, const Event& to) = 0;
     virtual void finish() = 0;
 
+    virtual Clocks clocks() const = 0;
     /// Which one of this host it is.
     virtual std::string identity() const = 0;
     /// Empty, or why devices make no groups here.

@@ -61,7 +61,7 @@ std::int64_t Program::loss_batch() const {
 
 void Program::begin_step() {
     losses_.begin_step();
-    rank_.tensors.spread_inputs();
+    rank_.tensors.spread_inputs(rank_.device);
     for (const auto& method : methods_) method->begin_step();
 }
 

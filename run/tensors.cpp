@@ -195,7 +195,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int
     round_weights();
 }
 
-void Tensors::spread_inputs() {
+void Tensors::spread_inputs(kernels::Device* device) {
     for (Fed& fed : fed_) {
         if (!fed.own) continue;
         if (fed.integers) {
@@ -203,7 +203,11 @@ void Tensors::spread_inputs() {
         } else if (fed.read.type() == DataType::f32) {
             gather_input<float>(input_, fed.of, fed.first, fed.read);
         } else if (fed.first == 0 && fed.read.size() == input_.size()) {
-            kernels::convert(input_, fed.read);
+            if (device != nullptr) {
+                device->copy(kernels::ConstView(input_), fed.read);
+            } else {
+                kernels::convert(input_, fed.read);
+            }
         } else {
             std::vector<float> one(fed.read.size());
             gather_input<float>(input_, fed.of, fed.first, one);

@@ -80,8 +80,9 @@ public:
     Parameters parameters_of(int layer) const;
     /// Samples of the whole step, each with all inputs of numbers one after the other; empty where the part has none.
     std::span<float> input() const { return input_; }
-    /// What is in input() and indices(), as the layers read it: each input by itself, numbers in the layers' type.
-    void spread_inputs();
+    /// What is in input() and indices(), as the layers read it: each input by itself, numbers in the layers' type. A
+    /// whole input is rounded by the device, where there is one, and is under way then.
+    void spread_inputs(kernels::Device* device);
     /// What layers read of the weights, from what the optimizer has.
     void round_weights() const;
     std::span<std::int32_t> labels() { return integers_.labels; }

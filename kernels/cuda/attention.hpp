@@ -26,7 +26,8 @@ struct Heads {
 /// What the tasks share. Blocks: a tile of queries or keys, a head, a sample.
 struct Attending {
     Heads q, k, v;
-    std::int64_t heads = 1, samples = 1, queries = 1, keys = 1, size = 1;
+    std::int64_t samples = 1, keys = 1;
+    Divisor heads, queries, size;
     float scale = 1;
     bool causal = false;
     float* log_sums = nullptr;  // {sample, head, query}
@@ -49,8 +50,9 @@ struct HeadTile {
     /// Rows from `first` on; 0 where there are none.
     static REHEARSE_BOTH void load(int thread, const Attending& a, const Block& block, const Heads& from,
                                    std::int64_t first, std::int64_t rows, Rows& to) {
-        for (int n = thread; n < side * a.size; n += threads) {
-            const int row = n / static_cast<int>(a.size), c = n % static_cast<int>(a.size);
+        const int size = static_cast<int>(a.size);
+        for (int n = thread; n < side * size; n += threads) {
+            const int row = n / a.size, c = n - row * size;
             const bool there = first + row < rows;
             to[row][c] = there ? from.values.at(from.at(block, first + row, a.size) + c) : 0.0F;
         }
@@ -64,6 +66,7 @@ struct HeadTile {
 
 /// dst = softmax(scale Q K^T) V, and the logarithm of each query's sum of exponentials.
 struct AttendForward : Attending, HeadTile<32> {
+    static constexpr int resident = 4;
     struct Shared {
         Rows q, kv;
         float p[side][side + 1], largest[side], total[side], shrunk[side];
@@ -79,7 +82,8 @@ struct AttendForward : Attending, HeadTile<32> {
         const std::int64_t first = block.x * side;
         const std::int64_t last = first + side < queries ? first + side - 1 : queries - 1;
         team.each([&](int thread, Registers& r) {
-            for (float& sum : r.sums) sum = 0;
+            REHEARSE_UNROLL
+            for (int n = 0; n < parts; ++n) r.sums[n] = 0;
             load(thread, *this, block, q, first, queries, team.shared().q);
             if (thread < side) team.shared().largest[thread] = -INFINITY, team.shared().total[thread] = 0;
         });
@@ -117,9 +121,10 @@ private:
     }
     REHEARSE_BOTH void add(int thread, const Shared& s, Registers& r) const {
         const int i = thread / across;
+        REHEARSE_UNROLL
         for (int n = 0; n < parts; ++n) {
             const int c = thread % across + n * across;
-            if (c >= size) break;
+            if (c >= size) continue;
             float total = r.sums[n] * s.shrunk[i];
             for (int j = 0; j < side; ++j) total += s.p[i][j] * s.kv[j][c];
             r.sums[n] = total;
@@ -129,6 +134,7 @@ private:
                              const Registers& r) const {
         const int i = thread / across;
         if (first + i >= queries) return;
+        REHEARSE_UNROLL
         for (int n = 0; n < parts; ++n) {
             const int c = thread % across + n * across;
             if (c < size) dst.values.put(dst.at(block, first + i, size) + c, r.sums[n] / s.total[i]);
@@ -169,15 +175,16 @@ struct AttendBackward : Attending, HeadTile<16> {
     const float* common = nullptr;
     bool of_queries = false;
 
-    REHEARSE_BOTH Blocks blocks() const { return {divide_up(of_queries ? queries : keys, side), heads, samples}; }
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(own_rows(), side), heads, samples}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         const std::int64_t own = block.x * side;
         team.each([&](int thread, Registers& r) {
+            REHEARSE_UNROLL
             for (int n = 0; n < parts; ++n) r.first[n] = r.second[n] = 0;
             load_own(thread, block, own, team.shared());
         });
-        const std::int64_t end = of_queries ? keys : queries;
+        const std::int64_t end = of_queries ? keys : std::int64_t{queries};
         for (std::int64_t other = 0; other < end; other += side) {
             const std::int64_t query = of_queries ? own : other, key = of_queries ? other : own;
             if (key >= seen(query + side - 1)) continue;  // no query of this tile sees any key of that
@@ -189,6 +196,7 @@ struct AttendBackward : Attending, HeadTile<16> {
     }
 
 private:
+    REHEARSE_BOTH std::int64_t own_rows() const { return of_queries ? std::int64_t{queries} : keys; }
     REHEARSE_BOTH void load_queries(int thread, const Block& block, std::int64_t first, Shared& s) const {
         load(thread, *this, block, q, first, queries, s.q);
         load(thread, *this, block, diff, first, queries, s.diff);
@@ -219,9 +227,10 @@ private:
     }
     REHEARSE_BOTH void add(int thread, const Shared& s, Registers& r) const {
         const int row = thread / across;
+        REHEARSE_UNROLL
         for (int n = 0; n < parts; ++n) {
             const int c = thread % across + n * across;
-            if (c >= size) break;
+            if (c >= size) continue;
             for (int other = 0; other < side; ++other) {
                 if (of_queries) {
                     r.first[n] += s.slope[row][other] * s.k[other][c];
@@ -234,10 +243,11 @@ private:
     }
     REHEARSE_BOTH void store(int thread, const Block& block, std::int64_t own, const Registers& r) const {
         const std::int64_t row = own + thread / across;
-        if (row >= (of_queries ? queries : keys)) return;
+        if (row >= own_rows()) return;
+        REHEARSE_UNROLL
         for (int n = 0; n < parts; ++n) {
             const int c = thread % across + n * across;
-            if (c >= size) break;
+            if (c >= size) continue;
             const Heads& to = of_queries ? diff_q : diff_k;
             if (to) to.values.put(to.at(block, row, size) + c, r.first[n]);
             if (!of_queries && diff_v) diff_v.values.put(diff_v.at(block, row, size) + c, r.second[n]);

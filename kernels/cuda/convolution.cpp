@@ -30,8 +30,9 @@ std::string refuse_all_but_sums(const Problem& problem) {
     const double image = static_cast<double>(elements(input_shapes(Op{op})[0]));
     const double output = static_cast<double>(elements(output_shape(Op{op})));
     const double all = static_cast<double>(weight_count(op)), number = static_cast<double>(images(problem));
-    if (std::max({image, output, all, number}) > largest_index) {
-        return "there are more than 2^31 images, or elements of one, of its output or of the weights";
+    const double pixels = std::max(image / static_cast<double>(op.channels), output / static_cast<double>(op.filters));
+    if (std::max({image, output, all, number * pixels}) > largest_index) {
+        return "there are more than 2^31 pixels, or elements of an image, of its output or of the weights";
     }
     const Window& w = op.window;
     const std::int64_t reach = std::max({(w.kernel_d - 1) * w.dilation_d, (w.kernel_h - 1) * w.dilation_h,

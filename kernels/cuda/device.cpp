@@ -69,12 +69,7 @@ public:
     }
 
     Memory allocate(std::size_t bytes) override {
-        if (bytes > engine_.available()) {
-            throw InfeasibleError(fmt::format(
-                "this rank needs {} for weights and activations on the GPU, which has {} left: use a smaller batch",
-                to_string(Bytes{static_cast<double>(bytes)}),
-                to_string(Bytes{static_cast<double>(engine_.available())})));
-        }
+        require_room(bytes);
         const std::int64_t floats = divide_up(static_cast<std::int64_t>(bytes), sizeof(float));
         Memory memory =
             engine_.allocate_shared(static_cast<std::size_t>(std::max<std::int64_t>(floats, 1)) * sizeof(float));
@@ -83,6 +78,10 @@ public:
         engine_.run(PointTask{zero});
         engine_.finish();
         return memory;
+    }
+    Memory allocate_own(std::size_t bytes) override {
+        require_room(bytes);
+        return engine_.allocate(std::max<std::size_t>(bytes, 1));
     }
     Memory allocate_staging(std::size_t bytes) override {
         return engine_.allocate_pinned(std::max<std::size_t>(bytes, 1));
@@ -118,6 +117,7 @@ public:
     double seconds(const Event& from, const Event& to) override { return engine_.seconds(from, to); }
     void finish() override { engine_.finish(); }
 
+    Clocks clocks() const override { return engine_.clocks(); }
     std::string identity() const override { return engine_.identity(); }
     std::string group_refusal() const override { return engine_.group_refusal(); }
     std::vector<std::byte> group_name() override { return engine_.group_name(); }
@@ -126,6 +126,13 @@ public:
     }
 
 private:
+    void require_room(std::size_t bytes) const {
+        if (bytes <= engine_.available()) return;
+        throw InfeasibleError(fmt::format(
+            "this rank needs {} for weights and activations on the GPU, which has {} left: use a smaller batch",
+            to_string(Bytes{static_cast<double>(bytes)}), to_string(Bytes{static_cast<double>(engine_.available())})));
+    }
+
     Engine& engine_;
     std::vector<std::unique_ptr<Backend>> hosted_;
     std::vector<const Backend*> backends_;

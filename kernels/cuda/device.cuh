@@ -152,8 +152,21 @@ struct DeviceTeam {
     }
 };
 
+// Blocks that a multiprocessor is to hold at least, where a task says so: without, ptxas spills a few registers where
+// it could hold more of them.
 template <typename Task>
-__global__ void __launch_bounds__(Task::threads) run_task(const Task task) {
+consteval int least_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    constexpr int most = 1024 / Task::threads;  // all that these hold
+#else
+    constexpr int most = 2048 / Task::threads;
+#endif
+    if constexpr (requires { Task::resident; }) return Task::resident < most ? Task::resident : most;
+    return 0;
+}
+
+template <typename Task>
+__global__ void __launch_bounds__(Task::threads, least_blocks<Task>()) run_task(const Task task) {
     __shared__ typename Task::Shared shared;
     DeviceTeam<Task> team{shared, {}};
     task.run(team, Block{blockIdx.x, blockIdx.y, blockIdx.z});
@@ -171,9 +184,12 @@ void launch(const Task& task, cudaStream_t stream) {
     check(cudaGetLastError(), "a kernel's launch");
 }
 
-// With more shared memory than a kernel can declare, from a whole 1024 bytes on.
+// With more shared memory than a kernel can declare, from a whole 1024 bytes on. `bytes` of it stand in the kernel's
+// name for scripts/kernel_resources.py, which ptxas does not tell what a launch asks for.
 template <typename Task>
-__global__ void __launch_bounds__(Task::threads) run_large_task(const Task task) {
+constexpr int large_bytes = sizeof(typename Task::Shared) + 1024;
+template <typename Task, int bytes>
+__global__ void __launch_bounds__(Task::threads, least_blocks<Task>()) run_large_task(const Task task) {
     extern __shared__ std::uint8_t room[];
     const auto begin = reinterpret_cast<std::uintptr_t>(room);
     auto& shared = *reinterpret_cast<typename Task::Shared*>(room + (1024 - begin % 1024) % 1024);
@@ -185,11 +201,11 @@ template <typename Task>
 void launch_large(const Task& task, cudaStream_t stream) {
     const Blocks blocks = task.blocks();
     if (blocks.x * blocks.y * blocks.z == 0) return;
-    constexpr int bytes = sizeof(typename Task::Shared) + 1024;
+    constexpr int bytes = large_bytes<Task>;
     static const cudaError_t allowed =
-        cudaFuncSetAttribute(run_large_task<Task>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        cudaFuncSetAttribute(run_large_task<Task, bytes>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     check(allowed, "a kernel's shared memory");
-    run_large_task<<<grid_of(blocks), Task::threads, bytes, stream>>>(task);
+    run_large_task<Task, bytes><<<grid_of(blocks), Task::threads, bytes, stream>>>(task);
     check(cudaGetLastError(), "a kernel's launch");
 }
 

@@ -17,8 +17,9 @@
 #include "kernels/cuda/winograd_weights.hpp"
 
 namespace rehearse::kernels {
+struct Clocks;
 class DeviceGroup;
-}
+}  // namespace rehearse::kernels
 
 namespace rehearse::kernels::cuda {
 
@@ -38,7 +39,7 @@ using Tiled = std::variant<Form<float, LargeFloats>, Form<float, SmallFloats>, F
 using SumsTask = Tiled<TiledSums>;
 using WeightsTask = Tiled<WeightSums>;
 using LoopTask = std::variant<DirectSums<float>, DirectSums<Float16>, DirectSums<BFloat16>, AddUp<float>,
-                              AddUp<Float16>, AddUp<BFloat16>, BiasSums<float>, BiasSums<Float16>, BiasSums<BFloat16>>;
+                              AddUp<Float16>, AddUp<BFloat16>>;
 using WinogradTask = std::variant<WinogradSource<2>, WinogradSource<4>, WinogradWeights<2>, WinogradWeights<4>,
                                   WinogradTarget<2>, WinogradTarget<4>, WinogradDifferences<2>, WinogradDifferences<4>,
                                   WinogradGradients<2>, WinogradGradients<4>>;
@@ -123,6 +124,7 @@ public:
     virtual double seconds(const std::function<void()>& work) = 0;
     /// As of a Device.
     virtual std::string identity() const = 0;
+    virtual Clocks clocks() const = 0;
     virtual std::string group_refusal() const = 0;
     virtual std::vector<std::byte> group_name() = 0;
     virtual std::unique_ptr<DeviceGroup> join(std::span<const std::byte> name, std::int64_t rank,

@@ -8,16 +8,23 @@
 
 namespace rehearse::kernels::cuda {
 
-/// Planes of height * width numbers, and their transforms of height * (width / 2 + 1) complex ones, real part first.
+/// Planes of height * width numbers, and their transforms of height * (std::int64_t{width} / 2 + 1) complex ones, real
+/// part first.
 struct Planes {
-    std::int64_t height = 1, width = 1;
-    REHEARSE_BOTH std::int64_t pixels() const { return height * width; }
-    REHEARSE_BOTH std::int64_t frequencies() const { return height * (width / 2 + 1); }
+    std::int64_t height = 1;
+    Divisor width, area;
+    Planes() = default;
+    Planes(std::int64_t down, std::int64_t across) : height(down), width(across), area(down * across) {}
+    REHEARSE_BOTH std::int64_t pixels() const { return area; }
+    REHEARSE_BOTH std::int64_t frequencies() const { return height * (std::int64_t{width} / 2 + 1); }
 };
 
 /// Where a tensor's elements {plane, rows, columns} lie in a plane: every `step` of them from `first` on.
 struct Laid {
-    std::int64_t rows = 1, columns = 1, first_row = 0, first_column = 0, row_step = 1, column_step = 1;
+    std::int64_t rows = 1;
+    Divisor columns;
+    std::int64_t first_row = 0, first_column = 0;
+    Divisor row_step, column_step;
     REHEARSE_BOTH std::int64_t at(const Planes& planes, std::int64_t row, std::int64_t column) const {
         return (first_row + row * row_step) * planes.width + first_column + column * column_step;
     }
@@ -32,7 +39,7 @@ struct LayIntoPlanes : PointWise {
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
-            const std::int64_t plane = i / planes.pixels(), pixel = i - plane * planes.pixels();
+            const std::int64_t plane = i / planes.area, pixel = i - plane * planes.pixels();
             const std::int64_t h = pixel / planes.width - laid.first_row, w = pixel % planes.width - laid.first_column;
             const std::int64_t row = h / laid.row_step, column = w / laid.column_step;
             const bool there = h >= 0 && w >= 0 && row < laid.rows && column < laid.columns &&
@@ -46,14 +53,14 @@ struct LayIntoPlanes : PointWise {
 struct TakeFromPlanes : PointWise {
     const float* from = nullptr;
     Values to, bias;
-    std::int64_t biases = 1;
+    Divisor biases, area;  // area: laid.rows * laid.columns
     float factor = 1;
     Planes planes;
     Laid laid;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
-            const std::int64_t area = laid.rows * laid.columns, plane = i / area, at = i - plane * area;
+            const std::int64_t plane = i / area, at = i - plane * area;
             const std::int64_t row = at / laid.columns, column = at - row * laid.columns;
             float value = factor * from[plane * planes.pixels() + laid.at(planes, row, column)];
             if (bias) value += bias.at(plane % biases);
@@ -69,7 +76,8 @@ struct MultiplySpectra : PointWise {
     const float* a = nullptr;
     const float* b = nullptr;
     float* product = nullptr;
-    std::int64_t frequencies = 1, rows = 1, columns = 1, terms = 1;
+    Divisor frequencies, parts;  // parts: columns by at_once
+    std::int64_t rows = 1, columns = 1, terms = 1;
     std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
     bool conjugate_b = false, swapped = false;  // swapped: product[j][i]
 
@@ -77,7 +85,7 @@ struct MultiplySpectra : PointWise {
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t point) {
             const std::int64_t f = point % frequencies, rest = point / frequencies;
-            const std::int64_t parts = divide_up(columns, at_once), i = rest / parts, j = rest % parts * at_once;
+            const std::int64_t i = rest / parts, j = rest % parts * at_once;
             float real[at_once] = {}, imaginary[at_once] = {};
             const float sign = conjugate_b ? -1.0F : 1.0F;
             for (std::int64_t r = 0; r < terms; ++r) {
@@ -99,7 +107,10 @@ struct MultiplySpectra : PointWise {
             }
         });
     }
-    void count_points() { count = frequencies * rows * divide_up(columns, at_once); }
+    void count_points() {
+        parts = divide_up(columns, at_once);
+        count = frequencies * rows * parts;
+    }
 };
 
 }  // namespace rehearse::kernels::cuda

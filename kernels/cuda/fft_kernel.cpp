@@ -52,7 +52,7 @@ private:
         auto task = points<TakeFromPlanes>(count * laid.rows * laid.columns);
         task.from = plane_room_, task.to = to, task.planes = planes_, task.laid = laid;
         task.factor = 1 / static_cast<float>(planes_.pixels());
-        task.bias = bias, task.biases = op_.filters;
+        task.bias = bias, task.biases = op_.filters, task.area = laid.rows * laid.columns;
         engine().run(PointTask{task});
     }
     void compute(const Buffers& b) override {
@@ -85,13 +85,9 @@ private:
         if (!forward && !data && op_.bias) sum_bias(b);
     }
     void sum_bias(const Buffers& b) {
-        with_type(problem().type, [&]<typename Element>(Element) {
-            BiasSums<Element> sums;
-            sums.diff = b.diff_dst.bytes();
-            sums.to = bias(b.diff_weights).data;
-            sums.rows = op_.filters, sums.area = output_.rows * output_.columns, sums.images = problem().batch;
-            engine().run(LoopTask{sums});
-        });
+        const Rows of{op_.filters, problem().batch, output_.rows * output_.columns,
+                      op_.filters * output_.rows * output_.columns};
+        sum_channels(engine(), values(b.diff_dst), of, bias(b.diff_weights));
     }
     Values bias(ConstView weights) const {
         return beyond(values(weights), op_.filters * op_.channels * op_.window.taps());

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "kernels/cuda/cufft.hpp"
 #include "kernels/cuda/nccl.hpp"
+#include "kernels/cuda/nvml.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
@@ -150,6 +151,7 @@ public:
         return fmt::format("{:04x}:{:02x}:{:02x}", properties_.pciDomainID, properties_.pciBusID,
                            properties_.pciDeviceID);
     }
+    Clocks clocks() const override { return refusal_.empty() ? nvml_clocks(identity()) : Clocks{.refusal = refusal_}; }
     std::string group_refusal() const override { return refusal_.empty() ? nccl_refusal() : refusal_; }
     std::vector<std::byte> group_name() override { return nccl_group_name(); }
     std::unique_ptr<DeviceGroup> join(std::span<const std::byte> name, std::int64_t rank, std::int64_t size) override {

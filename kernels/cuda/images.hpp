@@ -12,18 +12,19 @@ namespace rehearse::kernels::cuda {
 /// every channel j that counts c among its neighbours adds diff_j src_j scale_j^(-beta - 1).
 struct NormalizeAcross : PointWise {
     Values src, diff, dst;
-    std::int64_t channels = 1, area = 1, size = 1;
+    Divisor channels, area;
+    std::int64_t size = 1;
     float alpha = 0, beta = 0, bias = 1;
 
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
-            const std::int64_t c = i / area % channels, first = i - c * area;
+            const std::int64_t all = channels, c = i / area % channels, first = i - c * area;
             const float power = std::pow(scale(first, c), -beta);
             if (!diff) return dst.put(i, src.at(i) * power);
             float shared = 0;
             const std::int64_t above = size - 1 - below();  // a channel so far up is the last that counts c
-            const std::int64_t end = c + below() + 1 < channels ? c + below() + 1 : channels;
+            const std::int64_t end = c + below() + 1 < all ? c + below() + 1 : all;
             for (std::int64_t j = c - above > 0 ? c - above : 0; j < end; ++j) {
                 const std::int64_t at = first + j * area;
                 shared += diff.at(at) * src.at(at) * std::pow(scale(first, j), -beta - 1);
@@ -36,7 +37,7 @@ private:
     REHEARSE_BOTH std::int64_t below() const { return (size - 1) / 2; }
     REHEARSE_BOTH float scale(std::int64_t first, std::int64_t c) const {
         const std::int64_t begin = c - below() > 0 ? c - below() : 0;
-        const std::int64_t end = c - below() + size < channels ? c - below() + size : channels;
+        const std::int64_t all = channels, end = c - below() + size < all ? c - below() + size : all;
         float squares = 0;
         for (std::int64_t j = begin; j < end; ++j) {
             const float value = src.at(first + j * area);
@@ -57,7 +58,8 @@ struct MixPixels : PointWise {
     Values src, dst;
     const std::int64_t* first = nullptr;
     const Share* shares = nullptr;
-    std::int64_t from_area = 1, to_area = 1;
+    std::int64_t from_area = 1;
+    Divisor to_area;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {

@@ -9,6 +9,7 @@
 #include "kernels/buffers.hpp"
 #include "kernels/cuda/engine.hpp"
 #include "kernels/cuda/fft.hpp"
+#include "kernels/cuda/norm_sums.hpp"
 
 namespace rehearse::kernels::cuda {
 
@@ -25,6 +26,17 @@ std::int64_t weight_count(const Conv& op);
 
 /// Memory of at least so many bytes for one kernel at a time: those of a stream run one after the other, and share it.
 Memory shared_scratch(Engine& engine, std::size_t bytes);
+
+/// Memory of so many bytes for tasks that follow one another in a stream: it stays, and the next one takes it.
+float* kept_scratch(Engine& engine, std::size_t bytes);
+
+/// to[row] = sum of the row's values, f32 sums in a fixed order: a bias's gradient.
+void sum_channels(Engine& engine, Values values, const Rows& of, Values to);
+/// The sums that a task's blocks begin, in as many parts as fill the GPU; f32 `sums` and `to` {kinds, columns}.
+void run_in_parts(Engine& engine, GradientSums task);
+void run_in_parts(Engine& engine, ColumnSums task);
+/// `blocks` of them fill a few of the GPU's processors: parts of `size`, of at least `least` each.
+Parts parts_for(Engine& engine, std::int64_t blocks, std::int64_t size, std::int64_t least);
 
 /// Checks the buffers, leaves out a gradient that nobody wants.
 class DeviceKernel : public Kernel {

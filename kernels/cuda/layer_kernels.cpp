@@ -117,19 +117,14 @@ private:
         const std::int64_t channels = op.shape[static_cast<std::size_t>(op.dim)];
         const std::int64_t count = batch() * elements(op.shape);
         if (problem().pass == Pass::backward_data) return copy(b.diff_dst, b.diff_src[0]);
-        if (!forward()) return sum_bias(b.diff_dst, b.diff_weights.bytes(), channels, inner);
+        if (!forward()) {
+            const Rows of{channels, count / (channels * inner), inner, channels * inner};
+            return sum_channels(engine(), values(b.diff_dst), of, values(b.diff_weights));
+        }
         auto task = points<AddBias>(count);
         task.src = values(b.src[0]), task.bias = values(b.weights), task.dst = values(b.dst);
         task.inner = inner, task.channels = channels;
         start(task);
-    }
-    void sum_bias(ConstView diff, void* to, std::int64_t channels, std::int64_t area) {
-        with_type(diff.type(), [&]<typename Element>(Element) {
-            BiasSums<Element> task;
-            task.diff = diff.bytes(), task.to = to;
-            task.rows = channels, task.area = area, task.images = count_of(diff) / (channels * area);
-            engine().run(LoopTask{task});
-        });
     }
 
     void issue(const Dropout& op, const Buffers& b) {
@@ -141,7 +136,7 @@ private:
         task.kept_below = static_cast<std::uint64_t>(op.keep * 0x1p53);
         task.factor = static_cast<float>(1 / op.keep);
         task.sample = elements(op.shape);
-        task.whole = b.sample_elements > 0 ? b.sample_elements : task.sample;
+        task.whole = b.sample_elements > 0 ? b.sample_elements : elements(op.shape);
         task.first = b.first_sample * task.whole + b.first_element;
         task.places = places_there(b.places);
         start(task);
@@ -156,11 +151,14 @@ private:
         task.dst = values(forward() ? b.dst : b.diff_src[0]);
         const auto slide = [](std::int64_t in, std::int64_t made, std::int64_t kernel, std::int64_t stride,
                               std::int64_t pad, std::int64_t dilation) {
-            return Slide{narrow(in), narrow(made), narrow(kernel), narrow(stride), narrow(pad), narrow(dilation)};
+            return Slide{narrow(in),       narrow(made),   narrow(kernel), narrow(pad),
+                         narrow(dilation), narrow(stride), stride};
         };
         if (op.depth > 0) task.d = slide(op.depth, out[1], w.kernel_d, w.stride_d, w.pad_front, w.dilation_d);
         task.h = slide(op.height, out[out.size() - 2], w.kernel_h, w.stride_h, w.pad_top, w.dilation_h);
         task.w = slide(op.width, out.back(), w.kernel_w, w.stride_w, w.pad_left, w.dilation_w);
+        const auto counted = [&](const Slide& along) { return forward() ? along.out : along.in; };
+        task.depth = counted(task.d), task.height = counted(task.h), task.width = counted(task.w);
         task.largest = op.kind == PoolKind::max, task.count_padding = op.count_padding;
         start(task);
     }

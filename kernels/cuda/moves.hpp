@@ -9,40 +9,64 @@
 namespace rehearse::kernels::cuda {
 
 /// dst = sum of the first `inputs` of src.
-struct AddTensors : PointWise {
+struct AddTensors : RunWise {
     Values src[4], dst;
     std::int32_t inputs = 0;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) {
-            float total = src[0].at(i);
-            for (int s = 1; s < inputs; ++s) total += src[s].at(i);
-            dst.put(i, total);
+        const int at_once = numbers_at_once(src[0], src[1], src[2], src[3], dst);  // those beyond `inputs` are null
+        each_run(team, block, at_once, [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            Floats<n> total = src[0].load<n>(i);
+            REHEARSE_UNROLL
+            for (int s = 1; s < 4; ++s) {
+                if (s >= inputs) break;
+                const Floats<n> more = src[s].load<n>(i);
+                REHEARSE_UNROLL
+                for (int e = 0; e < n; ++e) total.of[e] += more.of[e];
+            }
+            dst.store(i, total);
         });
     }
 };
 
 /// dst[i] = src[i] + bias[i / inner % channels].
-struct AddBias : PointWise {
+struct AddBias : RunWise {
     Values src, bias, dst;
-    std::int64_t inner = 1, channels = 1;
+    Divisor inner, channels;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) { dst.put(i, src.at(i) + bias.at(i / inner % channels)); });
+        // Eight numbers of one channel, or of eight.
+        const bool of_one = inner % std::int64_t{8} == 0, of_eight = inner == 1 && channels % std::int64_t{8} == 0;
+        const int at_once = of_one || of_eight ? numbers_at_once(src, dst) : 1;
+        each_run(team, block, at_once, [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            const std::int64_t channel = i / inner % channels;
+            Floats<n> values = src.load<n>(i);
+            REHEARSE_UNROLL
+            for (int e = 0; e < n; ++e) values.of[e] += bias.at(of_one ? channel : channel + e);
+            dst.store(i, values);
+        });
     }
 };
 
 /// Runs of `length` elements, of one type or another, that begin every `from_stride` and every `to_stride` elements,
 /// times a factor.
-struct CopyRuns : PointWise {
+struct CopyRuns : RunWise {
     Values from, to;
     float factor = 1;
-    std::int64_t length = 1, from_stride = 0, to_stride = 0;
+    Divisor length;
+    std::int64_t from_stride = 0, to_stride = 0;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) {
-            const std::int64_t run = i / length, at = i - run * length;
-            to.put(run * to_stride + at, factor * from.at(run * from_stride + at));
+        const bool whole = length == count || (length | from_stride | to_stride) % 8 == 0;
+        each_run(team, block, whole ? numbers_at_once(from, to) : 1, [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            const std::int64_t part = i / length, at = i - part * length;
+            Floats<n> values = from.load<n>(part * from_stride + at);
+            REHEARSE_UNROLL
+            for (int e = 0; e < n; ++e) values.of[e] *= factor;
+            to.store(part * to_stride + at, values);
         });
     }
 };
@@ -50,7 +74,8 @@ struct CopyRuns : PointWise {
 /// Samples of `outer` elements: `before` zeros, `inner` elements of src, zeros.
 struct PadChannels : PointWise {
     Values src, dst;
-    std::int64_t before = 0, inner = 1, outer = 1;
+    std::int64_t before = 0, inner = 1;
+    Divisor outer;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
@@ -77,13 +102,20 @@ REHEARSE_BOTH inline float slope_of(Nonlinearity kind, float x) {
 }
 
 /// forward: dst = f(src). With a `diff`: dst = diff times the slope at src.
-struct Activate : PointWise {
+struct Activate : RunWise {
     Values src, diff, dst;
     Nonlinearity kind = Nonlinearity::relu;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) {
-            dst.put(i, diff ? diff.at(i) * slope_of(kind, src.at(i)) : activated(kind, src.at(i)));
+        each_run(team, block, numbers_at_once(src, diff, dst), [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            Floats<n> made = src.load<n>(i);
+            const Floats<n> by = diff ? diff.load<n>(i) : Floats<n>{};
+            REHEARSE_UNROLL
+            for (int e = 0; e < n; ++e) {
+                made.of[e] = diff ? by.of[e] * slope_of(kind, made.of[e]) : activated(kind, made.of[e]);
+            }
+            dst.store(i, made);
         });
     }
 };
@@ -102,8 +134,9 @@ struct DropOut : PointWise {
     float* factors = nullptr;
     std::uint64_t seed = 0, kept_below = 0;
     float factor = 1;
-    std::int64_t sample = 1, whole = 1, first = 0;  // elements of a sample, of a whole one; number of the first one
-    const std::int64_t* places = nullptr;           // of a sample's elements in the whole one; none: as they lie
+    Divisor sample;                        // elements of a sample
+    std::int64_t whole = 1, first = 0;     // elements of a whole one; number of the first one
+    const std::int64_t* places = nullptr;  // of a sample's elements in the whole one; none: as they lie
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
@@ -130,7 +163,8 @@ struct PickRows : PointWise {
     Values weights, diff, dst;
     float* sums = nullptr;
     const std::int32_t* ids = nullptr;
-    std::int64_t width = 1, tokens = 1, vocabulary = 1, positions = 0, segments = 0, first_row = 0;
+    Divisor width, tokens;
+    std::int64_t vocabulary = 1, positions = 0, segments = 0, first_row = 0;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         each_point(team, block, [&](std::int64_t i) {
@@ -150,50 +184,62 @@ struct PickRows : PointWise {
     }
 };
 
-struct Zero : PointWise {
+struct Zero : RunWise {
     Values to;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) { to.put(i, 0.0F); });
+        each_run(team, block, numbers_at_once(to),
+                 [&](auto run, std::int64_t i) { to.store(i, Floats<decltype(run)::count>{}); });
     }
 };
 
 /// SGD with momentum in exactly the order of kernels/reference/sgd.cpp.
-struct SgdStep : PointWise {
+struct SgdStep : RunWise {
     Values weights, diff, momentum, copy;
     float rate = 0, factor = 0, decay = 0;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) {
-            const float weight = weights.at(i);
-            const float gradient = sum(diff.at(i), product(decay, weight));
-            const float moved = sum(product(factor, momentum.at(i)), gradient);
-            momentum.put(i, moved);
-            const float made = sum(weight, -product(rate, moved));
-            weights.put(i, made);
-            if (copy) copy.put(i, made);
+        each_run(team, block, numbers_at_once(weights, diff, momentum, copy), [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            Floats<n> w = weights.load<n>(i), moved = momentum.load<n>(i);
+            const Floats<n> gradients = diff.load<n>(i);
+            REHEARSE_UNROLL
+            for (int e = 0; e < n; ++e) {
+                const float gradient = sum(gradients.of[e], product(decay, w.of[e]));
+                moved.of[e] = sum(product(factor, moved.of[e]), gradient);
+                w.of[e] = sum(w.of[e], -product(rate, moved.of[e]));
+            }
+            momentum.store(i, moved);
+            weights.store(i, w);
+            if (copy) copy.store(i, w);
         });
     }
 };
 
 /// Adam in the order of kernels/reference/adam.cpp; `first`, `second` correct the moments.
-struct AdamStep : PointWise {
+struct AdamStep : RunWise {
     Values weights, diff, momentum, second_moment, copy;
     float rate = 0, factor = 0, second_factor = 0, decay = 0, epsilon = 0, first = 1, second = 1;
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        each_point(team, block, [&](std::int64_t i) {
-            const float gradient = diff.at(i), weight = weights.at(i);
-            const float m = sum(product(factor, momentum.at(i)), product(1 - factor, gradient));
-            const float v = sum(product(second_factor, second_moment.at(i)),
-                                product(product(1 - second_factor, gradient), gradient));
-            momentum.put(i, m);
-            second_moment.put(i, v);
-            const float divisor = sum(std::sqrt(product(second, v)), epsilon);
-            const float direction = sum(product(first, m) / divisor, product(decay, weight));
-            const float made = sum(weight, -product(rate, direction));
-            weights.put(i, made);
-            if (copy) copy.put(i, made);
+        const int at_once = numbers_at_once(weights, diff, momentum, second_moment, copy);
+        each_run(team, block, at_once, [&](auto run, std::int64_t i) {
+            constexpr int n = decltype(run)::count;
+            Floats<n> w = weights.load<n>(i), m = momentum.load<n>(i), v = second_moment.load<n>(i);
+            const Floats<n> gradients = diff.load<n>(i);
+            REHEARSE_UNROLL
+            for (int e = 0; e < n; ++e) {
+                const float gradient = gradients.of[e];
+                m.of[e] = sum(product(factor, m.of[e]), product(1 - factor, gradient));
+                v.of[e] = sum(product(second_factor, v.of[e]), product(product(1 - second_factor, gradient), gradient));
+                const float divisor = sum(std::sqrt(product(second, v.of[e])), epsilon);
+                const float direction = sum(product(first, m.of[e]) / divisor, product(decay, w.of[e]));
+                w.of[e] = sum(w.of[e], -product(rate, direction));
+            }
+            momentum.store(i, m);
+            second_moment.store(i, v);
+            weights.store(i, w);
+            if (copy) copy.store(i, w);
         });
     }
 };

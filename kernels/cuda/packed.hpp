@@ -19,12 +19,16 @@ struct PackedSums : Sums {
     static_assert(threads % vectors == 0 && Tile::rows * vectors % threads == 0);
     struct Shared {
         typename Tile::Shared tile;
-        std::int64_t targets[Tile::columns];  // -1: none
+        struct {
+            std::int64_t source, target;  // target -1: no column
+            std::int32_t d, h, w;
+        } columns[Tile::columns];
     };
     struct Registers {
         typename Tile::Sums sums;
-        Column columns[b_copies];
     };
+    /// Blocks that a multiprocessor is to hold: two of 256 threads leave 128 registers each, 64 of them for sums.
+    static constexpr int resident = threads == 256 ? 2 : 4;
     std::int64_t source_pixel = 0;
 
     REHEARSE_BOTH Blocks blocks() const {
@@ -37,13 +41,9 @@ struct PackedSums : Sums {
         const std::int64_t first_row = block.y * Tile::rows, first_column = block.x * Tile::columns;
         team.each([&](int thread, Registers& r) {
             Tile::clear(r.sums);
-            REHEARSE_UNROLL
-            for (int i = 0; i < b_copies; ++i) {
-                r.columns[i] = column(*this, first_column + (thread + i * threads) / vectors, block.z);
-            }
             for (int c = thread; c < Tile::columns; c += threads) {
                 const Column at = column(*this, first_column + c, block.z);
-                team.shared().targets[c] = at.valid ? at.target : -1;
+                team.shared().columns[c] = {at.source, at.valid ? at.target : -1, at.d, at.h, at.w};
             }
         });
         const auto turns = static_cast<int>(divide_up(term_count, vectors));
@@ -59,7 +59,7 @@ struct PackedSums : Sums {
         }
         team.each([&](int thread, Registers& r) {
             Tile::results(thread, r.sums, [&](int row, int at, float sum) {
-                store(first_row + row, team.shared().targets[at], block.z, sum);
+                store(first_row + row, team.shared().columns[at].target, block.z, sum);
             });
         });
     }
@@ -68,7 +68,7 @@ private:
     // Threads side by side take vectors side by side; what lies outside becomes 0.
     template <typename Team>
     REHEARSE_BOTH void start(Team& team, std::int64_t first_row, std::int64_t group, int turn) const {
-        team.alone([&](int thread, Registers& r) {
+        team.alone([&](int thread, Registers&) {
             const int stage = turn % stages, vector = thread % vectors, index = turn * vectors + vector;
             const bool there = index < term_count;
             const Term term = terms[there ? index : 0];
@@ -84,9 +84,9 @@ private:
             const auto* const b = static_cast<const Vector*>(source);
             REHEARSE_UNROLL
             for (int i = 0; i < b_copies; ++i) {
-                const Column& from = r.columns[i];
+                const auto& from = team.shared().columns[(thread + i * threads) / vectors];
                 const std::int32_t d = from.d + term.d, h = from.h + term.h, w = from.w + term.w;
-                const bool inside = there && from.valid &&
+                const bool inside = there && from.target >= 0 &&
                                     static_cast<std::uint32_t>(d) < static_cast<std::uint32_t>(extent.d) &&
                                     static_cast<std::uint32_t>(h) < static_cast<std::uint32_t>(extent.h) &&
                                     static_cast<std::uint32_t>(w) < static_cast<std::uint32_t>(extent.w);
@@ -151,7 +151,8 @@ struct LayTerms : PointWise {
     const void* from = nullptr;
     Vector* to = nullptr;
     const Term* terms = nullptr;
-    std::int64_t rows = 1, term_count = 1, channels = 1, group_step = 0, row_step = 0, channel_step = 0;
+    Divisor rows, term_count;
+    std::int64_t channels = 1, group_step = 0, row_step = 0, channel_step = 0;
 
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {

@@ -9,17 +9,19 @@
 #include "kernels/cuda/images.hpp"
 #include "kernels/cuda/lamb.hpp"
 #include "kernels/cuda/moves.hpp"
+#include "kernels/cuda/norm_sums.hpp"
 #include "kernels/cuda/packed.hpp"
 #include "kernels/cuda/pools.hpp"
 #include "kernels/cuda/rows.hpp"
 
 namespace rehearse::kernels::cuda {
 
-using AnyPoint = std::variant<AddTensors, AddBias, CopyRuns, PadChannels, Activate, DropOut, PickRows, Zero, SgdStep,
-                              AdamStep, Pooling, Statistics, Normalize, GradientSums, NormBackward, LayerBackward,
-                              ColumnSums, SoftmaxRow, RowLoss, RowMeans, Unfinite, LambMoments, LambRatios, LambStep,
-                              AttendForward, AttendCommon, AttendBackward, LayIntoPlanes, TakeFromPlanes,
-                              MultiplySpectra, NormalizeAcross, MixPixels, LayChannels, LayTerms>;
+using AnyPoint =
+    std::variant<AddTensors, AddBias, CopyRuns, PadChannels, Activate, DropOut, PickRows, Zero, SgdStep, AdamStep,
+                 Pooling, Statistics, JoinStatistics, Normalize, GradientSums, JoinSums, NormBackward, LayerBackward,
+                 ColumnSums, SoftmaxRow, RowLoss, RowMeans, Unfinite, LambMoments, LambRatios, LambStep, AttendForward,
+                 AttendCommon, AttendBackward, LayIntoPlanes, TakeFromPlanes, MultiplySpectra, NormalizeAcross,
+                 MixPixels, LayChannels, LayTerms>;
 struct PointTask : AnyPoint {
     using AnyPoint::AnyPoint;
 };

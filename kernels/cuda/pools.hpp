@@ -9,7 +9,8 @@ namespace rehearse::kernels::cuda {
 
 /// One dimension of a sliding window.
 struct Slide {
-    std::int32_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
+    std::int32_t in = 1, out = 1, kernel = 1, pad = 0, dilation = 1, stride = 1;
+    Divisor by_stride;
 
     REHEARSE_BOTH std::int32_t pixel(std::int32_t output, std::int32_t tap) const {
         return output * stride - pad + tap * dilation;
@@ -18,13 +19,17 @@ struct Slide {
     /// The output whose tap lies on the pixel, or -1.
     REHEARSE_BOTH std::int32_t output(std::int32_t pixel, std::int32_t tap) const {
         const std::int32_t at = pixel + pad - tap * dilation;
-        return at >= 0 && at % stride == 0 && at / stride < out ? at / stride : -1;
+        if (at < 0) return -1;
+        const std::int32_t found = at / by_stride;
+        return found * stride == at && found < out ? found : -1;
     }
 };
 
 struct Pooling : PointWise {
+    static constexpr int resident = 5;
     Values src, diff, dst;  // with a `diff`, dst is the gradient of src
     Slide d, h, w;
+    Divisor depth, height, width;  // of what has a thread a value: dst
     bool largest = true, count_padding = false;
 
     template <typename Team>
@@ -37,7 +42,7 @@ private:
         std::int64_t plane;
         std::int32_t d, h, w;
     };
-    REHEARSE_BOTH static Place place(std::int64_t i, std::int32_t height, std::int32_t width, std::int32_t depth) {
+    REHEARSE_BOTH Place place(std::int64_t i) const {
         const std::int64_t row = i / width, layer = row / height, plane = layer / depth;
         return {plane, static_cast<std::int32_t>(layer - plane * depth),
                 static_cast<std::int32_t>(row - layer * height), static_cast<std::int32_t>(i - row * width)};
@@ -76,7 +81,7 @@ private:
         return best;
     }
     REHEARSE_BOTH float pooled(std::int64_t i) const {
-        const Place out = place(i, h.out, w.out, d.out);
+        const Place out = place(i);
         if (largest) {
             const std::int64_t best = first_largest(out);
             return best < 0 ? 0.0F : src.at(best);
@@ -87,7 +92,7 @@ private:
         return by > 0 ? total / by : 0.0F;
     }
     REHEARSE_BOTH float gradient(std::int64_t i) const {
-        const Place in = place(i, h.in, w.in, d.in);
+        const Place in = place(i);
         float total = 0;
         for (std::int32_t t = 0; t < d.kernel; ++t) {
             const std::int32_t z = d.output(in.d, t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tasks each pass of a normalization, a softmax and its loss takes.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/batchnorm.hpp"
@@ -10,6 +11,10 @@
 
 namespace rehearse::kernels::cuda {
 namespace {
+
+std::size_t partial_bytes(std::int64_t parts, std::int64_t kinds, std::int64_t columns) {
+    return static_cast<std::size_t>(parts * kinds * columns) * sizeof(float);
+}
 
 class RowKernel final : public DeviceKernel {
 public:
@@ -56,7 +61,14 @@ private:
         task.mean = found.mean, task.variance = found.variance, task.epsilon = static_cast<float>(epsilon);
         found.state = b.state.empty() ? nullptr : b.state.data(), found.momentum = static_cast<float>(momentum);
         task.weights = values(b.weights), task.dst = values(b.dst), task.count = count_of(b.dst);
+        static_cast<Parts&>(found) = parts_for(engine(), of.rows, of.size(), 4096);
+        if (found.parts > 1) found.partial = kept_scratch(engine(), partial_bytes(found.parts, 2, of.rows));
         start(found);
+        if (found.parts > 1) {
+            JoinStatistics join;
+            static_cast<RowStatistics&>(join) = found;
+            start(join);
+        }
         start(task);
     }
 
@@ -71,8 +83,8 @@ private:
         auto sums = by_rows<GradientSums>(op.channels);
         fill(sums, of, op.epsilon, b);
         if (op.relu) sums.dst = values(b.dst_in);
-        sums.sums = room_, sums.diff_weights = values(b.diff_weights);
-        start(sums);
+        sums.kinds = 2, sums.sums = room_, sums.to = values(b.diff_weights);
+        run_in_parts(engine(), sums);
         auto task = points<NormBackward>(count_of(b.src[0]));
         static_cast<NormGradient&>(task) = sums;
         task.sums = room_, task.diff_src = values(b.diff_src[0]);
@@ -87,10 +99,10 @@ private:
             task.parameters = op.features, task.by_column = true;
             return normalize(task, of, layer_norm_epsilon, b);
         }
-        auto columns = points<ColumnSums>(op.features);
+        ColumnSums columns;
         fill(columns, of, layer_norm_epsilon, b);
-        columns.diff_weights = values(b.diff_weights);
-        start(columns);
+        columns.kinds = 2, columns.to = values(b.diff_weights);
+        run_in_parts(engine(), columns);
         if (b.diff_src[0].empty()) return;
         auto task = by_rows<LayerBackward>(of.rows);
         static_cast<NormGradient&>(task) = columns;
@@ -134,7 +146,51 @@ bool goes_by_rows(const Problem& problem) {
             std::holds_alternative<Softmax>(op) || std::holds_alternative<SoftmaxLoss>(op));
 }
 
+void join(Engine& engine, const SumsInParts& found) {
+    if (found.parts == 1) return;
+    JoinSums task;
+    static_cast<SumsInParts&>(task) = found;
+    engine.run(PointTask{task});
+}
+
 }  // namespace
+
+Parts parts_for(Engine& engine, std::int64_t blocks, std::int64_t size, std::int64_t least) {
+    constexpr std::int64_t most = JoinStatistics::threads;
+    const std::int64_t wanted = divide_up(4 * engine.processors(), std::max<std::int64_t>(blocks, 1));
+    const std::int64_t parts = std::clamp<std::int64_t>(std::min(wanted, size / least), 1, most);
+    const std::int64_t share = divide_up(divide_up(size, parts), 8) * 8;
+    return {std::max<std::int64_t>(divide_up(size, share), 1), share};
+}
+
+void run_in_parts(Engine& engine, GradientSums task) {
+    task.rows = task.columns = task.of.rows;
+    static_cast<Parts&>(task) = parts_for(engine, task.rows, task.of.size(), 4096);
+    if (task.parts > 1) task.partial = kept_scratch(engine, partial_bytes(task.parts, task.kinds, task.columns));
+    engine.run(PointTask{task});
+    join(engine, task);
+}
+
+void run_in_parts(Engine& engine, ColumnSums task) {
+    task.columns = task.of.area;
+    static_cast<Parts&>(task) = parts_for(engine, divide_up(task.columns, ColumnSums::wide), task.of.rows, 64);
+    if (task.parts > 1) task.partial = kept_scratch(engine, partial_bytes(task.parts, task.kinds, task.columns));
+    engine.run(PointTask{task});
+    join(engine, task);
+}
+
+// Values of a row that lie a row's length apart are columns.
+void sum_channels(Engine& engine, Values values, const Rows& of, Values to) {
+    if (of.area == 1) {
+        ColumnSums task;
+        task.of = {of.pieces, 1, std::int64_t{of.rows}, 0};
+        task.diff = values, task.to = to;
+        return run_in_parts(engine, task);
+    }
+    GradientSums task;
+    task.of = of, task.diff = values, task.to = to;
+    run_in_parts(engine, task);
+}
 
 std::unique_ptr<Kernel> row_kernel(Engine& engine, const Problem& problem, std::int64_t workspace) {
     if (!goes_by_rows(problem)) return nullptr;

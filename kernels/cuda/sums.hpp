@@ -6,6 +6,7 @@
 // (WeightSums).
 #pragma once
 
+#include "kernels/cuda/division.hpp"
 #include "kernels/cuda/team.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -22,8 +23,16 @@ struct Extent3 {
     REHEARSE_BOTH constexpr std::int64_t pixels() const { return std::int64_t{d} * h * w; }
 };
 
-/// Counts are of one group. Pixel (d, h, w) of an image reads the source at pixel * step + the term's (d, h, w),
-/// nothing outside of `extent`, and is written at target_first + its dot product with target_step.
+/// How many pixels there are each way, and what divides a pixel's number.
+struct Grid : Extent3 {
+    Divisor area, down, across;
+    Grid() = default;
+    Grid(const Extent3& extent) : Extent3(extent), area(extent.pixels()), down(extent.h), across(extent.w) {}  // NOLINT
+};
+
+/// Counts are of one group; images times pixels are below 2^31. Pixel (d, h, w) of an image reads the source at pixel *
+/// step + the term's (d, h, w), nothing outside of `extent`, and is written at target_first + its dot product with
+/// target_step.
 struct Sums {
     const void* source = nullptr;
     const void* weights = nullptr;
@@ -31,7 +40,8 @@ struct Sums {
     void* target = nullptr;
     const Term* terms = nullptr;
     std::int32_t term_count = 0, rows = 0, images = 0, groups = 1;
-    Extent3 pixels, step, extent;
+    Grid pixels;
+    Extent3 step, extent;
     std::int64_t source_image = 0, source_group = 0, target_image = 0, target_group = 0, weight_group = 0;
     std::int32_t target_row = 0, weight_row = 0, target_first = 0;
     Extent3 target_step;
@@ -48,10 +58,10 @@ REHEARSE_BOTH inline std::int64_t column_count(const Sums& s) { return s.images 
 
 REHEARSE_BOTH inline Column column(const Sums& s, std::int64_t index, std::int64_t group) {
     if (index >= column_count(s)) return {};
-    const std::int64_t area = s.pixels.pixels(), image = index / area;
-    const auto pixel = static_cast<std::int32_t>(index - image * area);
-    const std::int32_t row = pixel / s.pixels.w, w = pixel - row * s.pixels.w;
-    const std::int32_t d = row / s.pixels.h, h = row - d * s.pixels.h;
+    const auto number = static_cast<std::int32_t>(index), image = number / s.pixels.area;
+    const std::int32_t pixel = number - image * static_cast<std::int32_t>(s.pixels.area);
+    const std::int32_t row = pixel / s.pixels.across, w = pixel - row * s.pixels.w;
+    const std::int32_t d = row / s.pixels.down, h = row - d * s.pixels.h;
     return {image * s.source_image + group * s.source_group,
             image * s.target_image + group * s.target_group + s.target_first + std::int64_t{d} * s.target_step.d +
                 std::int64_t{h} * s.target_step.h + std::int64_t{w} * s.target_step.w,

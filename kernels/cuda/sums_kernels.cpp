@@ -141,14 +141,26 @@ void add_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int
 
 void sum_bias(Engine& engine, const Problem& problem, const Buffers& b, std::int64_t count) {
     const Conv op = volume(problem.op);
-    with_type(problem.type, [&]<typename Element>(Element) {
-        BiasSums<Element> bias;
-        bias.diff = b.diff_dst.bytes();
-        bias.to = offset(b.diff_weights.bytes(), count, problem.type);
-        bias.rows = op.filters, bias.images = images(problem);
-        bias.area = static_cast<std::int64_t>(b.diff_dst.size()) / (bias.images * bias.rows);
-        engine.run(LoopTask{bias});
-    });
+    const std::int64_t area = count_of(b.diff_dst) / (images(problem) * op.filters);
+    const Rows of{op.filters, images(problem), area, op.filters * area};
+    sum_channels(engine, values(b.diff_dst), of, beyond(values(b.diff_weights), count));
+}
+
+// As long as the process; never smaller.
+float* kept_scratch(Engine& engine, std::size_t bytes) {
+    struct Kept {
+        Memory memory;
+        std::size_t bytes = 0;
+    };
+    static std::mutex mutex;
+    static auto& blocks = *new std::map<std::pair<Engine*, void*>, Kept>;
+    const std::lock_guard lock{mutex};
+    Kept& block = blocks[{&engine, engine.stream()}];
+    if (block.bytes < bytes) {
+        if (block.memory != nullptr) engine.finish();  // who still uses the one before
+        block = {engine.allocate(bytes), bytes};
+    }
+    return reinterpret_cast<float*>(block.memory.get());
 }
 
 // A larger one than those before it gets a block of its own, which later ones share, too.

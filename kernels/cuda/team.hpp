@@ -28,9 +28,11 @@
 #ifdef __CUDACC__
 #define REHEARSE_BOTH __host__ __device__
 #define REHEARSE_UNROLL _Pragma("unroll")
+#define REHEARSE_ROLLED _Pragma("unroll 1")
 #else
 #define REHEARSE_BOTH
 #define REHEARSE_UNROLL
+#define REHEARSE_ROLLED
 #endif
 
 namespace rehearse::kernels::cuda {

@@ -46,12 +46,8 @@ private:
         engine().run(PointTask{task});
     }
     void sum_bias(const Buffers& b) {
-        with_type(problem().type, [&]<typename Element>(Element) {
-            BiasSums<Element> task;
-            task.diff = b.diff_dst.bytes(), task.to = offset(b.diff_weights.bytes(), weights_, problem().type);
-            task.rows = op_.filters, task.area = area_, task.images = problem().batch;
-            engine().run(LoopTask{task});
-        });
+        const Rows of{op_.filters, problem().batch, area_, op_.filters * area_};
+        sum_channels(engine(), values(b.diff_dst), of, beyond(values(b.diff_weights), weights_));
     }
 
     ConvTranspose op_;

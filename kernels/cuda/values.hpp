@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/cuda/team.hpp"
+#include "kernels/cuda/division.hpp"
+#include "kernels/cuda/words.hpp"
 
 namespace rehearse::kernels::cuda {
 
@@ -19,6 +20,29 @@ struct Values {
         if (type == DataType::f16) return to_float(static_cast<const Float16*>(data)[i]);
         return to_float(static_cast<const BFloat16*>(data)[i]);
     }
+    /// Elements i to i + n - 1; of several, i is a multiple of n, as numbers_at_once() allowed.
+    template <int n>
+    REHEARSE_BOTH Floats<n> load(std::int64_t i) const {
+        if constexpr (n == 1) {
+            return {at(i)};
+        } else {
+            if (type == DataType::f32) return load_floats<n>(static_cast<const float*>(data) + i);
+            if (type == DataType::f16) return load_halves<Float16, n>(static_cast<const Float16*>(data) + i);
+            return load_halves<BFloat16, n>(static_cast<const BFloat16*>(data) + i);
+        }
+    }
+    template <int n>
+    REHEARSE_BOTH void store(std::int64_t i, const Floats<n>& values) const {
+        if constexpr (n == 1) {
+            put(i, values.of[0]);
+        } else if (type == DataType::f32) {
+            store_floats(static_cast<float*>(data) + i, values);
+        } else if (type == DataType::f16) {
+            store_halves(static_cast<Float16*>(data) + i, values);
+        } else {
+            store_halves(static_cast<BFloat16*>(data) + i, values);
+        }
+    }
     REHEARSE_BOTH void put(std::int64_t i, float value) const {
         if (type == DataType::f32) {
             static_cast<float*>(data)[i] = value;
@@ -29,6 +53,19 @@ struct Values {
         }
     }
 };
+
+/// How many elements of each one access takes: 8, or 4 where some are f32; 1 where some do not begin at whole 16 bytes.
+template <typename... Others>
+REHEARSE_BOTH int numbers_at_once(const Values& first, const Others&... others) {
+    int here = first.type == DataType::f32 ? 4 : 8;
+    if (reinterpret_cast<std::uintptr_t>(first.data) % 16 != 0) here = 1;
+    if (!first) here = 8;
+    if constexpr (sizeof...(others) > 0) {
+        const int rest = numbers_at_once(others...);
+        here = rest < here ? rest : here;
+    }
+    return here;
+}
 
 /// Rounded once each: the compiler makes no fused multiply-add of them, so that a GPU's bits are the host's.
 REHEARSE_BOTH inline float product(float a, float b) {
@@ -62,6 +99,50 @@ protected:
             const std::int64_t i = block.x * threads + thread;
             if (i < count) f(i);
         });
+    }
+};
+
+template <int n>
+struct Run {
+    static constexpr int count = n;
+};
+
+/// Eight points a thread, for what only waits for memory.
+struct RunWise {
+    static constexpr int threads = 256, of_block = 8 * threads;
+    struct Shared {};
+    struct Registers {};
+    std::int64_t count = 0;
+
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(count, of_block)}; }
+
+protected:
+    /// f(Run<n>{}, i) for points i to i + n - 1, n being `at_once`; one by one where less than n are left. Threads side
+    /// by side have points side by side.
+    template <typename Team, typename F>
+    REHEARSE_BOTH void each_run(Team& team, const Block& block, int at_once, F f) const {
+        const std::int64_t begin = block.x * of_block;
+        const std::int64_t end = begin + of_block < count ? begin + of_block : count;
+        team.alone([&](int thread, Registers&) {
+            std::int64_t rest = begin;
+            if (at_once == 8) rest = runs(Run<8>{}, thread, begin, end, f);
+            if (at_once == 4) rest = runs(Run<4>{}, thread, begin, end, f);
+            REHEARSE_ROLLED
+            for (std::int64_t i = rest + thread; i < end; i += threads) f(Run<1>{}, i);
+        });
+    }
+
+private:
+    /// Whole runs of [begin, end); returns where they end.
+    template <int n, typename F>
+    static REHEARSE_BOTH std::int64_t runs(Run<n> run, int thread, std::int64_t begin, std::int64_t end, F f) {
+        const std::int64_t last = end - (end - begin) % n;
+        REHEARSE_UNROLL
+        for (int turn = 0; turn < of_block / threads / n; ++turn) {
+            const std::int64_t i = begin + (turn * threads + thread) * n;
+            if (i < last) f(run, i);
+        }
+        return last;
     }
 };
 

@@ -16,6 +16,7 @@ struct WeightSums : Sums {
     static constexpr int a_words = Tile::rows * Tile::words / threads, b_words = Tile::columns * Tile::words / threads;
     static constexpr int depth = Tile::words * Tile::elements_per_word;
     static_assert(threads % Tile::words == 0);
+    static constexpr int resident = Tile::rows == 128 ? 1 : threads == 128 ? 3 : 2;
     using Shared = typename Tile::Shared;
     struct Registers {
         typename Tile::Sums sums;
@@ -121,41 +122,6 @@ struct AddUp {
             float sum = 0;
             for (int split = 0; split < splits; ++split) sum += partial[split * count + i];
             static_cast<Element*>(to)[i] = from_float<Element>(sum);
-        });
-    }
-};
-
-/// The bias's gradient: sums of diff {images, rows, area} over images and pixels, a block a row.
-template <typename Element>
-struct BiasSums {
-    static constexpr int threads = 256;
-    struct Shared {
-        float sums[threads];
-    };
-    struct Registers {};
-    const void* diff = nullptr;
-    void* to = nullptr;
-    std::int64_t rows = 0, area = 0, images = 0;
-
-    REHEARSE_BOTH Blocks blocks() const { return {rows}; }
-    template <typename Team>
-    REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.each([&](int thread, Registers&) {
-            float sum = 0;
-            for (std::int64_t i = thread; i < images * area; i += threads) {
-                const std::int64_t image = i / area;
-                sum += to_float(static_cast<const Element*>(diff)[(image * rows + block.x) * area + i % area]);
-            }
-            team.shared().sums[thread] = sum;
-        });
-        for (int half = threads / 2; half > 0; half /= 2) {
-            team.each([&, half](int thread, Registers&) {
-                float* const sums = team.shared().sums;
-                if (thread < half) sums[thread] += sums[thread + half];
-            });
-        }
-        team.alone([&](int thread, Registers&) {
-            if (thread == 0) static_cast<Element*>(to)[block.x] = from_float<Element>(team.shared().sums[0]);
         });
     }
 };

@@ -55,15 +55,17 @@ struct WinogradRows<4> {
 struct WinogradShape {
     std::int32_t images = 0, channels = 0, filters = 0, height = 0, width = 0, out_height = 0, out_width = 0;
     std::int32_t pad_top = 0, pad_left = 0, tiles_down = 0, tiles_across = 0;
+    Divisor image_tiles, row_tiles;  // tiles_down * tiles_across, tiles_across
     REHEARSE_BOTH std::int64_t tiles() const { return std::int64_t{images} * tiles_down * tiles_across; }
     struct Place {
         std::int64_t image;
         std::int32_t down, across;  // tiles above and to the left
     };
     REHEARSE_BOTH Place place(std::int64_t tile) const {
-        const std::int64_t image = tile / (tiles_down * tiles_across);
+        const std::int64_t image = tile / image_tiles;
         const auto inside = static_cast<std::int32_t>(tile - image * tiles_down * tiles_across);
-        return {image, inside / tiles_across, inside % tiles_across};
+        const std::int32_t down = inside / row_tiles;
+        return {image, down, inside - down * tiles_across};
     }
 };
 
@@ -135,7 +137,9 @@ struct WinogradWeights : WinogradShape {
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         team.alone([&](int thread, Registers&) {
             const std::int64_t i = block.x * threads + thread;
-            if (i < std::int64_t{filters} * channels) transform(i / channels, i % channels);
+            if (i >= std::int64_t{filters} * channels) return;
+            const auto weight = static_cast<std::int32_t>(i);  // there are fewer than 2^31
+            transform(weight / channels, weight % channels);
         });
     }
 

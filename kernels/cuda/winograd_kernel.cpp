@@ -140,6 +140,7 @@ WinogradShape winograd_shape(const Conv& op, Pass pass, std::int64_t batch, int 
     s.pad_left = i32(forward ? op.window.pad_left : 2 - op.window.pad_left);
     s.tiles_down = i32(divide_up(s.out_height, m));
     s.tiles_across = i32(divide_up(s.out_width, m));
+    s.image_tiles = s.tiles_down * s.tiles_across, s.row_tiles = s.tiles_across;
     return s;
 }
 

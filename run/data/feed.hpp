@@ -2,7 +2,10 @@
 // What programs read: samples of the global batch, made, or read a step ahead.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,7 +51,8 @@ private:
     Samples samples_;
     std::int64_t global_batch_, own_first_;
     bool made_up_;
-    Shape shape_;  // of a sample's input
+    Shape shape_;                                      // of a sample's input
+    std::array<std::shared_ptr<std::byte>, 2> rooms_;  // of what is read ahead: pinned, where it goes to a device
     std::optional<Prefetch> prefetch_;
 };
 

@@ -5,8 +5,9 @@
 
 namespace rehearse::run {
 
-Prefetch::Prefetch(int first, int end, Batch sizes, std::function<void(int step, Batch& batch)> fill)
-    : fill_(std::move(fill)), made_(sizes), taken_(std::move(sizes)), thread_([=, this] { work(first, end); }) {}
+Prefetch::Prefetch(int first, int end, const std::array<ReadBatch, 2>& batches,
+                   std::function<void(int step, ReadBatch& batch)> fill)
+    : fill_(std::move(fill)), made_(batches[0]), taken_(batches[1]), thread_([=, this] { work(first, end); }) {}
 
 Prefetch::~Prefetch() {
     {
@@ -17,7 +18,7 @@ Prefetch::~Prefetch() {
     thread_.join();
 }
 
-const Batch& Prefetch::next() {
+const ReadBatch& Prefetch::next() {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return ready_ || failure_; });
     if (failure_) std::rethrow_exception(failure_);

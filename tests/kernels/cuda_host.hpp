@@ -55,6 +55,7 @@ public:
         return 0;  // a host has no clock of a GPU's
     }
     std::string identity() const override { return "host"; }
+    Clocks clocks() const override { return {.refusal = "the host has no clocks of a GPU's"}; }
     std::string group_refusal() const override { return "the host plays one GPU"; }
     std::vector<std::byte> group_name() override { return {}; }
     std::unique_ptr<DeviceGroup> join(std::span<const std::byte> /*name*/, std::int64_t /*rank*/,

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/convolution.hpp"
 #include "kernels/cuda/layers.hpp"
+#include "kernels/cuda/nvml.hpp"
 #include "kernels/reference/backend.hpp"
 #include "tests/kernels/cuda_host.hpp"
 #include "tests/kernels/stored.hpp"
@@ -15,10 +16,15 @@
 namespace rehearse::kernels::cuda {
 namespace {
 
-class OnAnEngine : public testing::TestWithParam<bool> {
+struct Place {
+    const char* name;
+    int processors;  // of the host's engine; 0: a real GPU
+};
+
+class OnAnEngine : public testing::TestWithParam<Place> {
 protected:
     void SetUp() override {
-        if (!GetParam()) return;
+        if (GetParam().processors > 0) return;
 #if REHEARSE_HAS_CUDA
         engine_ = &gpu();
         if (!engine_->refusal().empty()) GTEST_SKIP() << engine_->refusal();
@@ -26,7 +32,7 @@ protected:
         GTEST_SKIP() << "built without CUDA";
 #endif
     }
-    HostEngine host_;
+    HostEngine host_{GetParam().processors};
     Engine* engine_ = &host_;
 };
 
@@ -85,6 +91,31 @@ TEST_P(OnAnEngine, MovesAndAddsExactly) {
     compare_in_every_type(Bias{{5, 4, 3}, 0}, true, *engine_);
     compare_in_every_type(Bias{{4, 7}, 1}, true, *engine_);
     compare_in_every_type(Dropout{{300}, 0.25}, true, *engine_);
+}
+
+// Eight numbers an access, with some left at the end; runs that begin at whole 16 bytes, and some that do not.
+TEST_P(OnAnEngine, TakesEightNumbersAtOnce) {
+    compare_in_every_type(Activation{Nonlinearity::relu, {4, 24, 29}}, true, *engine_);
+    compare_in_every_type(Add{{1367}, 3}, true, *engine_);
+    compare_in_every_type(Concat{{3, 2}, 4, 6}, true, *engine_);
+    compare_in_every_type(Concat{{3, 2}, 4, 5}, true, *engine_);
+    compare_in_every_type(Bias{{3, 8, 5}, 0}, true, *engine_);
+    compare_in_every_type(Bias{{16}, 0}, true, *engine_);
+}
+
+// A channel's sums in several parts, whose last one is shorter; columns in parts of rows, more of them than a block
+// has.
+TEST_P(OnAnEngine, JoinsTheSumsOfParts) {
+    compare_in_every_type(Bias{{3, 61, 67}, 0}, true, *engine_);
+    compare_in_every_type(Bias{{211, 5}, 1}, true, *engine_);
+    compare_in_every_type(Bias{{67, 264}, 1}, true, *engine_);
+    for (const bool relu : {false, true})
+        compare(BatchNorm{3, 64, 72, 0, relu, true}, DataType::f32, 3, false, *engine_);
+    compare(BatchNorm{2, 61, 67}, DataType::f16, 3, false, *engine_);
+    compare(BatchNorm{3, 56, 56}, DataType::bf16, 3, false, *engine_);
+    compare_in_every_type(LayerNorm{71, 12}, false, *engine_);
+    compare(LayerNorm{45, 264}, DataType::f16, 3, false, *engine_);
+    compare(LayerNorm{45, 260}, DataType::f32, 3, false, *engine_);
 }
 
 TEST_P(OnAnEngine, ActivatesAsTheReference) {
@@ -250,6 +281,14 @@ TEST_P(OnAnEngine, DropsWhereThePiecesOfAnImageLie) {
     EXPECT_EQ(actual.dst, expected.dst);
 }
 
+// Bits as nvml.h lists them ("nvmlClocksEventReasons"): idle 0x1, settings 0x2, power cap 0x4, thermal slowdown 0x20.
+TEST(Nvml, SaysWhatHoldsClocksDown) {
+    EXPECT_EQ(held_down_by(0), "");
+    EXPECT_EQ(held_down_by(0x1), "");
+    EXPECT_EQ(held_down_by(0x24), "the power limit, heat");
+    EXPECT_EQ(held_down_by(0x1002), "clocks that were set, reason 0x1000");
+}
+
 TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
     const auto backend = layers(*engine_);
     BatchNorm of_blocks{4, 3, 3};
@@ -261,8 +300,10 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
               "attends on the GPU with heads of up to 128 numbers, not 129");
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::Bool(),
-                         [](const auto& place) { return std::string{place.param ? "Gpu" : "Host"}; });
+// Of few processors rows have one block each, of many several.
+INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine,
+                         testing::Values(Place{"HostOfFew", 1}, Place{"HostOfMany", 100}, Place{"Gpu", 0}),
+                         [](const auto& place) { return std::string{place.param.name}; });
 
 }  // namespace
 }  // namespace rehearse::kernels::cuda

@@ -340,7 +340,10 @@ TEST(MeanIou, OfThreeClassesByHand) {
 }
 
 TEST(Prefetching, GivesEachStepInTurnAndHandsErrorsOn) {
-    Prefetch steps{2, 6, {.input = std::vector<float>(1), .ids = {}, .labels = {}}, [](int step, Batch& batch) {
+    std::array<float, 2> rooms{};
+    const std::array<ReadBatch, 2> batches{ReadBatch{.input = std::span{rooms}.first(1)},
+                                           ReadBatch{.input = std::span{rooms}.last(1)}};
+    Prefetch steps{2, 6, batches, [](int step, ReadBatch& batch) {
                        if (step == 5) throw InputError("no sixth step");
                        batch.input[0] = static_cast<float>(step);
                    }};
@@ -349,7 +352,7 @@ TEST(Prefetching, GivesEachStepInTurnAndHandsErrorsOn) {
 }
 
 TEST(Prefetching, EndsEarlyWhereNobodyAsks) {
-    const Prefetch steps{0, 100, {.input = std::vector<float>(1), .ids = {}, .labels = {}}, [](int, Batch&) {}};
+    const Prefetch steps{0, 100, {}, [](int, ReadBatch&) {}};
 }
 
 }  // namespace
