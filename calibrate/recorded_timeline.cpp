@@ -88,7 +88,7 @@ private:
 
     Event event(const StepCalls& step, int iteration, std::int64_t start, std::int64_t length) const {
         Event made;
-        made.rank = step.recording->rank;
+        made.rank = RankIndex{step.recording->rank};
         made.iteration = iteration;
         made.start = Seconds{seconds(start - step.recording->steps.front().start)};
         made.end = made.start + Seconds{seconds(std::max<std::int64_t>(0, length))};

@@ -21,6 +21,7 @@
 #include "core/dependencies.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/index.hpp"
 #include "core/methods/servers.hpp"
 #include "models/frameworks.hpp"
 #include "models/models.hpp"
@@ -223,9 +224,9 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
 
 // Of the largest point.
 void write_trace(const Options& options, const predict::Prediction& prediction) {
-    std::set<std::int64_t> ranks;
+    std::set<RankIndex> ranks;
     for (const Event& event : prediction.timeline.events) ranks.insert(event.rank);
-    const std::vector<std::int64_t> each(ranks.begin(), ranks.end());
+    const std::vector<RankIndex> each(ranks.begin(), ranks.end());
     trace::write(prediction.timeline, dependencies_of(prediction.setup.schedule, each), options.trace);
     talk(options.common, fmt::format("trace of {} devices: {}", prediction.setup.devices, options.trace));
 }

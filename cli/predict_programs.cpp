@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // 12 of "job.12.et".
-std::int64_t rank_of(const std::string& file) {
+RankIndex rank_of(const std::string& file) {
     const std::string_view name = file;
     std::int64_t rank = -1;
     if (name.ends_with(".et")) {
@@ -35,14 +35,14 @@ std::int64_t rank_of(const std::string& file) {
         const std::size_t dot = stem.find_last_of("./");
         const std::string_view digits = dot == std::string_view::npos ? stem : stem.substr(dot + 1);
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-        if (error == std::errc{} && end == digits.data() + digits.size() && rank >= 0) return rank;
+        if (error == std::errc{} && end == digits.data() + digits.size() && rank >= 0) return RankIndex{rank};
     }
     throw InputError(fmt::format("--schedule {}: its name does not say its rank; right would be PREFIX.0.et", file));
 }
 
 // A shell lists job.10.et before job.2.et.
 std::vector<std::string> by_rank(const std::vector<std::string>& files) {
-    std::vector<std::pair<std::int64_t, std::string>> ranks;
+    std::vector<std::pair<RankIndex, std::string>> ranks;
     for (const std::string& file : files) ranks.emplace_back(rank_of(file), file);
     std::ranges::sort(ranks);
     std::vector<std::string> sorted;

@@ -98,7 +98,7 @@ Json row_of(const Banded& banded) {
     row["memory"] = {{"weights", m.weights.value},     {"gradients", m.gradients.value},
                      {"optimizer", m.optimizer.value}, {"activations", m.activations.value},
                      {"loss", m.loss.value},           {"stand_ins", m.stand_ins.value},
-                     {"messages", m.messages.value},   {"stage", m.stage}};
+                     {"messages", m.messages.value},   {"stage", int{m.stage}}};
     row["memory_bytes"] = predict::total(m).value;
     if (answer.row.memory) {
         row["measured_bytes"] = answer.row.memory->value;

@@ -56,7 +56,7 @@ Timeline timeline(const std::vector<Job>& jobs, const Outcome& outcome) {
         const Seconds begins = span.start + span.idle;
         for (const std::int64_t device : span.devices) {
             Event event;
-            event.rank = device;
+            event.rank = RankIndex{device};
             event.step = job.name;
             event.layer = job.model;
             event.micro_batch = static_cast<int>(span.share.batch);

@@ -56,9 +56,9 @@ std::vector<Dependencies::Step> steps_of(const std::vector<Step>& program) {
 
 }  // namespace
 
-std::vector<Dependencies> dependencies_of(const Schedule& schedule, std::span<const std::int64_t> ranks) {
+std::vector<Dependencies> dependencies_of(const Schedule& schedule, std::span<const RankIndex> ranks) {
     std::map<int, Dependencies> of_class;
-    for (const std::int64_t rank : ranks) {
+    for (const RankIndex rank : ranks) {
         const int c = class_of(schedule, rank);
         Dependencies& found = of_class[c];
         if (found.ranks.empty()) found.steps = steps_of(schedule.classes[static_cast<std::size_t>(c)].steps);

@@ -21,12 +21,12 @@ struct Dependencies {
         std::vector<int> after;  // indices of earlier ones
         bool operator==(const Step&) const = default;
     };
-    std::vector<std::int64_t> ranks;  // that have events
-    std::vector<Step> steps;          // in the program's order
+    std::vector<RankIndex> ranks;  // that have events
+    std::vector<Step> steps;       // in the program's order
     bool operator==(const Dependencies&) const = default;
 };
 
 /// Of the classes of these ranks.
-std::vector<Dependencies> dependencies_of(const Schedule& schedule, std::span<const std::int64_t> ranks);
+std::vector<Dependencies> dependencies_of(const Schedule& schedule, std::span<const RankIndex> ranks);
 
 }  // namespace rehearse

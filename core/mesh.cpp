@@ -80,7 +80,7 @@ std::int64_t size_of(const Mesh& mesh, int axis) {
     return product;
 }
 
-std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank) {
+std::int64_t place_on(const Mesh& mesh, int axis, RankIndex rank) {
     const JoinedAxes range = range_of(mesh, axis);
     if (range.from >= 0) return place_on(mesh, range.first, rank) == range.from ? 0 : 1;
     return rank / stride(mesh, axis) % size_of(mesh, axis);
@@ -93,35 +93,42 @@ std::int64_t stride(const Mesh& mesh, int axis) {
     return product;
 }
 
-std::vector<std::int64_t> coordinates(const Mesh& mesh, std::int64_t rank) {
+std::vector<std::int64_t> coordinates(const Mesh& mesh, RankIndex rank) {
+    std::int64_t left = rank;
     std::vector<std::int64_t> result(mesh.axes.size());
     for (std::size_t i = mesh.axes.size(); i-- > 0;) {
-        result[i] = rank % mesh.axes[i].size;
-        rank /= mesh.axes[i].size;
+        result[i] = left % mesh.axes[i].size;
+        left /= mesh.axes[i].size;
     }
     return result;
 }
 
-std::int64_t rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordinates) {
+RankIndex neighbour(const Mesh& mesh, int axis, RankIndex rank, std::int64_t offset) {
+    const std::int64_t place = place_on(mesh, axis, rank) + offset;
+    require(place >= 0 && place < size_of(mesh, axis), "a message stays on its axis");
+    return RankIndex{rank + offset * stride(mesh, axis)};
+}
+
+RankIndex rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordinates) {
     require(coordinates.size() == mesh.axes.size(), "one coordinate an axis");
     std::int64_t rank = 0;
     for (std::size_t i = 0; i < coordinates.size(); ++i) rank = rank * mesh.axes[i].size + coordinates[i];
-    return rank;
+    return RankIndex{rank};
 }
 
-std::vector<std::int64_t> group_of(const Mesh& mesh, int axis, std::int64_t rank) {
+std::vector<RankIndex> group_of(const Mesh& mesh, int axis, RankIndex rank) {
     const std::int64_t step = stride(mesh, axis);
     const std::int64_t size = size_of(mesh, axis);
     if (const JoinedAxes range = range_of(mesh, axis); range.from >= 0) {
         const std::int64_t place = place_on(mesh, range.first, rank);
-        if (place == range.from) return {rank, rank + step};
-        if (place == range.to) return {rank - step, rank};
+        if (place == range.from) return {rank, RankIndex{rank + step}};
+        if (place == range.to) return {RankIndex{rank - step}, rank};
         return {rank};
     }
     const std::int64_t first = rank - rank / step % size * step;
-    std::vector<std::int64_t> group;
+    std::vector<RankIndex> group;
     group.reserve(static_cast<std::size_t>(size));
-    for (std::int64_t i = 0; i < size; ++i) group.push_back(first + i * step);
+    for (std::int64_t i = 0; i < size; ++i) group.emplace_back(first + i * step);
     return group;
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/index.hpp"
+
 namespace rehearse {
 
 struct Axis {
@@ -40,12 +42,14 @@ bool is_axis(const Mesh& mesh, int axis);
 std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width", "pipe(0,3)"
 std::int64_t size_of(const Mesh& mesh, int axis);
 /// Where a rank lies along an axis; of a pair 0 or 1, for ranks that are in it.
-std::int64_t place_on(const Mesh& mesh, int axis, std::int64_t rank);
+std::int64_t place_on(const Mesh& mesh, int axis, RankIndex rank);
 /// Distance in ranks between neighbours along an axis.
 std::int64_t stride(const Mesh& mesh, int axis);
-std::vector<std::int64_t> coordinates(const Mesh& mesh, std::int64_t rank);
-std::int64_t rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordinates);
+std::vector<std::int64_t> coordinates(const Mesh& mesh, RankIndex rank);
+/// The rank `offset` places further along an axis, on which it stays.
+RankIndex neighbour(const Mesh& mesh, int axis, RankIndex rank, std::int64_t offset);
+RankIndex rank_at(const Mesh& mesh, const std::vector<std::int64_t>& coordinates);
 /// All ranks that differ from `rank` only along `axis`, in the order of that axis.
-std::vector<std::int64_t> group_of(const Mesh& mesh, int axis, std::int64_t rank);
+std::vector<RankIndex> group_of(const Mesh& mesh, int axis, RankIndex rank);
 
 }  // namespace rehearse

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/collectives/collective.hpp"
+#include "core/index.hpp"
 #include "core/units.hpp"
 
 namespace rehearse {
@@ -20,7 +21,7 @@ struct ProgramNode {
     Bytes bytes{};  // moved by a computation; read; of a message; of a collective: what each rank gives to it
     CollectiveKind collective = CollectiveKind::all_reduce;
     std::int64_t group = 0;    // of a collective: index into RankPrograms::groups
-    std::int64_t peer = 0;     // of a message
+    RankIndex peer{0};         // of a message
     std::int64_t tag = 0;      // ... the n-th send to a rank with a tag meets its n-th receive with it
     std::vector<int> after{};  // indices of earlier nodes of the same rank
     bool operator==(const ProgramNode&) const = default;
@@ -28,7 +29,7 @@ struct ProgramNode {
 
 struct RankPrograms {
     std::vector<std::vector<ProgramNode>> ranks;
-    std::vector<std::vector<std::int64_t>> groups;  // the first one is of all ranks
+    std::vector<std::vector<RankIndex>> groups;  // the first one is of all ranks
     bool operator==(const RankPrograms&) const = default;
 };
 

@@ -75,7 +75,7 @@ std::int64_t classes_along(const Schedule& schedule, int axis) {
     return schedule.mesh.axes.at(static_cast<std::size_t>(axis)).size;
 }
 
-int class_of(const Schedule& schedule, std::int64_t rank) {
+int class_of(const Schedule& schedule, RankIndex rank) {
     const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
     std::int64_t index = 0;
     for (const int axis : schedule.class_axes) {
@@ -128,7 +128,7 @@ std::int64_t shards(const Mesh& mesh) {
     return count;
 }
 
-std::int64_t shard_of(const Mesh& mesh, std::int64_t rank) {
+std::int64_t shard_of(const Mesh& mesh, RankIndex rank) {
     const std::vector<std::int64_t> at = coordinates(mesh, rank);
     std::int64_t shard = 0;
     for (std::size_t i = 0; i < at.size(); ++i) {

@@ -238,13 +238,13 @@ struct Schedule {
 /// Ranks along `groups`, `data` and `expert` have samples of their own: how many sets of samples there are, and whose
 /// is a rank's.
 std::int64_t shards(const Mesh& mesh);
-std::int64_t shard_of(const Mesh& mesh, std::int64_t rank);
+std::int64_t shard_of(const Mesh& mesh, RankIndex rank);
 /// Samples of a step that a shard has, and where they begin in the batch.
 std::int64_t samples_of(const Schedule& schedule, std::int64_t shard);
 std::int64_t first_sample(const Schedule& schedule, std::int64_t shard);
 /// Programs along one of class_axes.
 std::int64_t classes_along(const Schedule& schedule, int axis);
-int class_of(const Schedule& schedule, std::int64_t rank);
+int class_of(const Schedule& schedule, RankIndex rank);
 /// What a Compute, Update or Precondition takes the time of; else none.
 const Problem* problem_of(const Step& step);
 std::int64_t global_batch(const Schedule& schedule);

@@ -84,14 +84,14 @@ namespace {
 /// An iteration of the rank that ends it last; `end` is that rank's.
 struct Iteration {
     int number = 0;
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     double start = 0, end = 0;
     RankStep busy{};
 };
 
 /// The median one as a whole, so that its parts add up; nothing without events.
 std::optional<Iteration> median_iteration(const Timeline& timeline) {
-    std::map<int, std::map<std::int64_t, RankStep>> iterations;
+    std::map<int, std::map<RankIndex, RankStep>> iterations;
     for (const Event& event : timeline.events) {
         RankStep& rank = iterations[event.iteration][event.rank];
         auto& stream = event.stream == Stream::compute ? rank.compute
@@ -158,7 +158,7 @@ Settled settled(const std::vector<const Event*>& events) {
 }  // namespace
 
 Summary steady(const Timeline& timeline, std::int64_t ranks) {
-    std::map<std::int64_t, std::vector<const Event*>> by_rank;
+    std::map<RankIndex, std::vector<const Event*>> by_rank;
     for (const Event& event : timeline.events) {
         if (event.rank < ranks) by_rank[event.rank].push_back(&event);
     }

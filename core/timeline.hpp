@@ -13,7 +13,7 @@
 namespace rehearse {
 
 struct Event {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     Stream stream = Stream::compute;
     std::string step;   // Step::name
     std::string layer;  // "conv1"; the bucket's name for communication and updates

@@ -50,7 +50,7 @@ struct ClassProgram {
 
 /// A rank that has events, and these by step.
 struct Shown {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     int of_class = 0;
     std::vector<const Event*> when{};
 };
@@ -62,7 +62,7 @@ struct Node {
 
 class Walk {
 public:
-    Walk(const Schedule& schedule, std::span<const Event> events, std::int64_t rank)
+    Walk(const Schedule& schedule, std::span<const Event> events, RankIndex rank)
         : schedule_(schedule), pipe_(axis_index(schedule.mesh, "pipe")), rank_(rank) {
         for (const RankClass& each : schedule.classes) programs_.emplace_back(each.steps);
         shown_of_class_.resize(programs_.size(), -1);
@@ -117,14 +117,14 @@ private:
     const ClassProgram& program(Node node) const { return programs_[at(shown_[at(node.shown)].of_class)]; }
     const Event& event(Node node) const { return *shown_[at(node.shown)].when[at(node.step)]; }
 
-    int shown_for(std::int64_t rank) const {
+    int shown_for(RankIndex rank) const {
         const auto found = shown_of_.find(rank);
         return found != shown_of_.end() ? found->second : shown_of_class_[at(class_of(schedule_, rank))];
     }
 
     /// The other end of a message.
     Node peer(Node node, int axis, std::int64_t offset) const {
-        const std::int64_t other = shown_[at(node.shown)].rank + offset * stride(schedule_.mesh, axis);
+        const RankIndex other = neighbour(schedule_.mesh, axis, shown_[at(node.shown)].rank, offset);
         auto key = *ClassProgram::key_of(step(node));
         std::get<3>(key) = 3 - std::get<3>(key);
         const int shown = shown_for(other);
@@ -151,7 +151,7 @@ private:
         std::vector<int>& found = entry->second;
         if (!fresh) return found;
         if (shown_.size() == 1) return found = {shown};
-        for (const std::int64_t rank : group_of(schedule_.mesh, axis, shown_[at(shown)].rank)) {
+        for (const RankIndex rank : group_of(schedule_.mesh, axis, shown_[at(shown)].rank)) {
             found.push_back(shown_for(rank));
         }
         std::ranges::sort(found);
@@ -182,7 +182,7 @@ private:
         const Stream stream = event(node).stream;
         if (stream == Stream::io) return waits_.io;
         if (stream != Stream::compute) return waits_.communication;
-        const std::int64_t rank = shown_[at(node.shown)].rank;
+        const RankIndex rank = shown_[at(node.shown)].rank;
         if (rank == rank_) return waits_.rest;
         const bool other_stage =
             pipe_ >= 0 && place_on(schedule_.mesh, pipe_, rank) != place_on(schedule_.mesh, pipe_, rank_);
@@ -210,10 +210,10 @@ private:
 
     const Schedule& schedule_;
     int pipe_;
-    std::int64_t rank_;
+    RankIndex rank_;
     std::vector<ClassProgram> programs_;
     std::vector<Shown> shown_;
-    std::map<std::int64_t, int> shown_of_;
+    std::map<RankIndex, int> shown_of_;
     std::vector<int> shown_of_class_;
     std::map<std::pair<int, int>, std::vector<int>> members_;  // by shown rank and axis
     Waits waits_;
@@ -221,7 +221,7 @@ private:
 
 }  // namespace
 
-Waits waits(const Schedule& schedule, std::span<const Event> events, std::int64_t rank, Seconds start, Seconds end) {
+Waits waits(const Schedule& schedule, std::span<const Event> events, RankIndex rank, Seconds start, Seconds end) {
     return Walk{schedule, events, rank}.run(start.value, end.value);
 }
 

@@ -22,6 +22,6 @@ struct Waits {
 /// their collective. What no step explains is the rest (of measured steps: until a thread has woken up).
 ///
 /// `events` are those of one iteration, rank after rank; of ranks without any, others of their class stand for them.
-Waits waits(const Schedule& schedule, std::span<const Event> events, std::int64_t rank, Seconds start, Seconds end);
+Waits waits(const Schedule& schedule, std::span<const Event> events, RankIndex rank, Seconds start, Seconds end);
 
 }  // namespace rehearse

@@ -106,8 +106,8 @@ Timeline timeline_of(const Lanes& lanes) {
     for (const Place& place : order) {
         const Lane& lane = lanes.lanes[place.lane];
         const What& what = lanes.whats[lane.what(place.event)];
-        timeline.events.push_back({lane.rank, lane.stream, what.step, what.layer, what.pass, what.micro_batch,
-                                   place.iteration, Seconds{static_cast<double>(place.start) * 1e-9},
+        timeline.events.push_back({RankIndex{lane.rank}, lane.stream, what.step, what.layer, what.pass,
+                                   what.micro_batch, place.iteration, Seconds{static_cast<double>(place.start) * 1e-9},
                                    Seconds{static_cast<double>(lane.end(place.event)) * 1e-9}, Bytes{what.bytes},
                                    Flops{what.flops}, lane.flow(place.event)});
     }

@@ -39,9 +39,9 @@ struct Adder {
 
     // Of a rank class's collective: once for each group that begins with a rank of that class.
     void add(const Communicate& step, int rank_class) const {
-        for (std::int64_t rank = 0; rank < traffic.ranks; ++rank) {
+        for (RankIndex rank{0}; rank < traffic.ranks; ++rank) {
             if (class_of(schedule, rank) != rank_class) continue;
-            const std::vector<std::int64_t> members = group_of(schedule.mesh, step.axis, rank);
+            const std::vector<RankIndex> members = group_of(schedule.mesh, step.axis, rank);
             if (members.front() != rank || members.size() < 2) continue;
             const std::int64_t node = locate(machine, members[0]).node;
             Group group{std::ssize(members), 0};
@@ -57,9 +57,9 @@ struct Adder {
     }
 
     void add(const Send& step, int rank_class) const {
-        for (std::int64_t rank = 0; rank < traffic.ranks; ++rank) {
+        for (RankIndex rank{0}; rank < traffic.ranks; ++rank) {
             if (class_of(schedule, rank) != rank_class) continue;
-            const std::vector<std::int64_t> members = group_of(schedule.mesh, step.axis, rank);
+            const std::vector<RankIndex> members = group_of(schedule.mesh, step.axis, rank);
             const auto place = std::ranges::find(members, rank) - members.begin() + step.offset;
             const auto size = std::ssize(members);
             cell(rank, members[static_cast<std::size_t>((place % size + size) % size)]) += step.bytes.value;

@@ -116,7 +116,7 @@ private:
 
 }  // namespace
 
-LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
+LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage) {
     const Stage use{model, plan};
     const BlockWeights weights = stage_weights(model, plan, stage);
     const double ranks = plan.ranks_of_weights();
@@ -154,8 +154,8 @@ std::vector<schedule::MemoryRow> rows(const LanguageMemory& m) {
 }
 
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan) {
-    LanguageMemory most = language_memory(model, plan, 0);
-    for (std::int64_t stage = 1; stage < plan.pipe; ++stage) {
+    LanguageMemory most = language_memory(model, plan, StageIndex{0});
+    for (StageIndex stage{1}; stage < plan.pipe; ++stage) {
         const LanguageMemory some = language_memory(model, plan, stage);
         if (total(some) > total(most)) most = some;
     }

@@ -19,14 +19,14 @@ struct LanguageMemory {
     Bytes loss;         // scores of the last stage and what makes their gradient
     Bytes stand_ins;    // gradients that are never read, one of each shape of a product's weights
     Bytes messages;     // gathered rows of sequence parallelism, rows in flight between stages
-    std::int64_t stage = 0;
+    StageIndex stage{0};
 };
 Bytes total(const LanguageMemory& memory);
 
 /// Returns the rows of a table: one a kind, the total last.
 std::vector<schedule::MemoryRow> rows(const LanguageMemory& memory);
 
-LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
+LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage);
 /// Returns what the stage that has most has allocated.
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan);
 

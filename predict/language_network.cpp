@@ -35,7 +35,7 @@ bool alike(const std::vector<const Attention*>& all) {
 
 // Of the closed form on one rank.
 double weights_of_all(const LanguageModel& model) {
-    const BlockWeights weights = stage_weights(model, {}, 0);
+    const BlockWeights weights = stage_weights(model, {}, StageIndex{0});
     return weights.dense + weights.experts;
 }
 
@@ -109,7 +109,7 @@ std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan
     const auto model = language_model_of(schedule.network);
     if (!model) return {};
     std::vector<LanguageMemory> stages;
-    for (std::int64_t stage = 0; stage < words->pipe; ++stage) stages.push_back(language_memory(*model, *words, stage));
+    for (StageIndex stage{0}; stage < words->pipe; ++stage) stages.push_back(language_memory(*model, *words, stage));
     return stages;
 }
 

@@ -11,9 +11,9 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 }  // namespace
 
-StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
+StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage) {
     const std::int64_t each = model.layers / plan.pipe, more = model.layers % plan.pipe;
-    return {stage * each + std::min(stage, more), each + (stage < more ? 1 : 0)};
+    return {stage * each + std::min<std::int64_t>(stage, more), each + (stage < more ? 1 : 0)};
 }
 
 BlockWeights weights_of(const LanguageModel& m, const LanguagePlan& plan, std::int64_t block) {
@@ -37,7 +37,7 @@ BlockWeights weights_of(const LanguageModel& m, const LanguagePlan& plan, std::i
     return weights;
 }
 
-BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage) {
+BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage) {
     BlockWeights sum;
     const StageBlocks blocks = blocks_of(model, plan, stage);
     for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block) {

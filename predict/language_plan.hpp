@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/index.hpp"
 #include "core/op.hpp"
 
 namespace rehearse::predict {
@@ -69,7 +70,7 @@ struct LanguagePlan {
 struct StageBlocks {
     std::int64_t first = 0, count = 0;
 };
-StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
+StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage);
 
 /// Returns the weights of a block on one rank: those that all ranks of a tensor group share out, and those of its
 /// experts.
@@ -78,6 +79,6 @@ struct BlockWeights {
 };
 BlockWeights weights_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t block);
 /// Returns the weights of a stage on one rank, with the embedding on the first and the scores on the last.
-BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, std::int64_t stage);
+BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage);
 
 }  // namespace rehearse::predict

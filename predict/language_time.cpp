@@ -111,7 +111,7 @@ struct StageTime {
 };
 
 StageTime stage_time(const LanguageModel& model, const LanguagePlan& plan, const LanguageBlock& block,
-                     const Messages& messages, std::int64_t stage) {
+                     const Messages& messages, StageIndex stage) {
     StageTime time;
     const StageBlocks blocks = blocks_of(model, plan, stage);
     for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
@@ -164,7 +164,7 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
     StageTime slowest;
     Seconds all{};
     double dense = 0, experts = 0;
-    for (std::int64_t stage = 0; stage < plan.pipe; ++stage) {
+    for (StageIndex stage{0}; stage < plan.pipe; ++stage) {
         const StageTime time = stage_time(model, plan, block, messages, stage);
         all += time.both();
         if (time.both() > slowest.both()) slowest = time;

@@ -90,7 +90,7 @@ namespace {
 // Nothing where a device has no peak for the type of products.
 std::optional<double> utilization(const Setup& setup, const StepFigures& figures) {
     FlopRate peak;
-    for (std::int64_t rank = 0; rank < ranks(setup.schedule.mesh); ++rank) {
+    for (RankIndex rank{0}; rank < ranks(setup.schedule.mesh); ++rank) {
         const DeviceClass& device = class_of(setup.machine, rank);
         const auto found = device.peak.find(types_of(setup.schedule.precision).product);
         if (found == device.peak.end()) return std::nullopt;

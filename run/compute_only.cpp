@@ -31,7 +31,7 @@ void fill_received(Program& program) {
 
 class ComputeOnly {
 public:
-    ComputeOnly(const Schedule& schedule, std::int64_t rank, const Options& options)
+    ComputeOnly(const Schedule& schedule, RankIndex rank, const Options& options)
         : seed_(options.seed),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, rank))),
           program_(schedule, rank, wish_of(options, nullptr), key(options.seed, weights_of),
@@ -72,11 +72,11 @@ private:
 
 }  // namespace
 
-Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
+Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, RankIndex rank,
                               const Options& options, Seconds time) {
     rehearse::check(schedule);
     check_program(schedule);
-    ComputeOnly own{schedule, rank % ranks(schedule.mesh), options};
+    ComputeOnly own{schedule, RankIndex{rank % ranks(schedule.mesh)}, options};
     all.barrier(kernels::attentive());
     const double start = now();
     own.train_step();
@@ -94,7 +94,7 @@ Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& 
 Timeline time_compute_only(const Session& session, const Schedule& schedule, const Options& options, Seconds time) {
     const kernels::Communicator all = kernels::Communicator::world();
     require(all.size() == session.size(), "a session is the whole job");
-    return time_compute_only_on(all, schedule, all.rank(), options, time);
+    return time_compute_only_on(all, schedule, RankIndex{all.rank()}, options, time);
 }
 
 }  // namespace rehearse::run

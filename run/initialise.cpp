@@ -57,7 +57,7 @@ void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
 }
 
 // Each layer of the whole network is drawn as a whole, then cut.
-void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed) {
+void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, RankIndex rank, std::uint64_t seed) {
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     for (std::size_t i = 0; i < count_; ++i) {
         const Origin& origin = part.origins[i];

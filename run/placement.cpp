@@ -16,7 +16,7 @@ Placement::Placement(const kernels::Communicator& world) {
     for (const double node : world.all_gather({&first, 1})) node_of_.push_back(static_cast<std::int64_t>(node));
 }
 
-Group Placement::group(const std::vector<std::int64_t>& ranks, const Algorithm& algorithm) const {
+Group Placement::group(const std::vector<RankIndex>& ranks, const Algorithm& algorithm) const {
     const auto size = static_cast<std::int64_t>(ranks.size());
     if (algorithm.inside.empty()) return {size, size};
     const auto node = [&](std::size_t i) { return node_of_[static_cast<std::size_t>(ranks[i])]; };

@@ -17,7 +17,7 @@ public:
 
     /// `ranks`, in their order, as a group. Of a hierarchical algorithm each host must hold as many of them, one after
     /// the other: InputError otherwise. Other algorithms do not care, and get one host.
-    Group group(const std::vector<std::int64_t>& ranks, const Algorithm& algorithm) const;
+    Group group(const std::vector<RankIndex>& ranks, const Algorithm& algorithm) const;
 
 private:
     std::vector<std::int64_t> node_of_;  // of each rank of the world

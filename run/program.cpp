@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<Method>> make_methods(RankContext& rank) {
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, std::int64_t rank, const Wish& wish, std::uint64_t seed,
+Program::Program(const Schedule& schedule, RankIndex rank, const Wish& wish, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
     : rank_(schedule, rank, wish, seed, hyperparameters),
       losses_(rank_),

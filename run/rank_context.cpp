@@ -5,7 +5,7 @@
 
 namespace rehearse::run {
 
-RankContext::RankContext(const Schedule& of, std::int64_t number, const Wish& wish, std::uint64_t seed,
+RankContext::RankContext(const Schedule& of, RankIndex number, const Wish& wish, std::uint64_t seed,
                          const Hyperparameters& with)
     : schedule(of),
       rank_class(of.classes.at(at(class_of(of, number)))),

@@ -23,7 +23,7 @@ struct Hyperparameters {
 
 struct RankContext {
     /// `schedule` outlives it. InputError: an operator that nobody runs.
-    RankContext(const Schedule& of, std::int64_t number, const Wish& wish, std::uint64_t seed,
+    RankContext(const Schedule& of, RankIndex number, const Wish& wish, std::uint64_t seed,
                 const Hyperparameters& with);
     RankContext(const RankContext&) = delete;
     RankContext& operator=(const RankContext&) = delete;
@@ -37,7 +37,7 @@ struct RankContext {
 
     const Schedule& schedule;
     const RankClass& rank_class;
-    std::int64_t rank;
+    RankIndex rank;
     std::vector<std::int64_t> coordinates;  // on the mesh
     kernels::Device* device;                // where the kernels run; null: the host
     Hyperparameters hyperparameters;

@@ -132,7 +132,7 @@ void Recording::align(const Alignment& alignment) {
     for (double& time : times_) time = alignment.at_rank_zero(time);
 }
 
-std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
+std::vector<Event> events_of(const Schedule& schedule, RankIndex rank, std::span<const double> bytes_sent,
                              std::span<const double> times, double origin) {
     const RankClass& of = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
     const auto& steps = of.steps;
@@ -153,19 +153,18 @@ std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::s
 }
 
 void meet(const Schedule& schedule, std::vector<Event>& events) {
-    using Key = std::tuple<int, std::int64_t, Stream, std::string>;  // iteration, rank, stream, step
+    using Key = std::tuple<int, RankIndex, Stream, std::string>;  // iteration, rank, stream, step
     std::map<Key, Event*> by_step;
     for (Event& event : events) by_step[{event.iteration, event.rank, event.stream, event.step}] = &event;
     const std::vector<Messages> messages{schedule.classes.begin(), schedule.classes.end()};  // by class
-    const auto messages_of = [&](std::int64_t rank) -> const Messages& {
+    const auto messages_of = [&](RankIndex rank) -> const Messages& {
         return messages[static_cast<std::size_t>(class_of(schedule, rank))];
     };
     for (Event& event : events) {
         const Messages::Received received = messages_of(event.rank).received(event);
         if (received.receive == nullptr) continue;
-        std::vector<std::int64_t> at = coordinates(schedule.mesh, event.rank);
-        at[static_cast<std::size_t>(received.receive->axis)] += received.receive->offset;
-        const std::int64_t peer = rank_at(schedule.mesh, at);
+        const Recv& receive = *received.receive;
+        const RankIndex peer = neighbour(schedule.mesh, receive.axis, event.rank, receive.offset);
         const Step* const send = received.sent_by(messages_of(peer));
         require(send != nullptr, "a receive has a send");
         const auto sent = by_step.find({event.iteration, peer, send->stream, send->name});
@@ -180,9 +179,9 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     own.insert(own.end(), recording.times().begin(), recording.times().end());
     std::vector<std::vector<double>> all;
     for (const auto& bytes : world.gather(std::as_bytes(std::span{own}))) all.push_back(as_doubles(bytes));
-    std::int64_t rank = 0;
+    RankIndex first{0};
     if (all.empty()) {
-        rank = world.rank();
+        first = RankIndex{world.rank()};
         all.push_back(std::move(own));
     }
     Timeline timeline;
@@ -190,9 +189,9 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     timeline.ranks = world.size();
     if (recording.times().empty()) return timeline;
     // Each rank sent what its steps sent, then their times; ranks of different classes have different steps.
-    const std::int64_t first = rank;
+    const auto rank_of = [&](std::size_t i) { return RankIndex{first + static_cast<std::int64_t>(i)}; };
     const auto steps_of = [&](std::size_t i) {
-        const int of = class_of(schedule, first + static_cast<std::int64_t>(i));
+        const int of = class_of(schedule, rank_of(i));
         return schedule.classes[static_cast<std::size_t>(of)].steps.size();
     };
     double origin = recording.times().front();
@@ -201,8 +200,7 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::span<const double> both{all[i]};
-        std::ranges::move(events_of(schedule, first + static_cast<std::int64_t>(i), both.first(steps_of(i)),
-                                    both.subspan(steps_of(i)), origin),
+        std::ranges::move(events_of(schedule, rank_of(i), both.first(steps_of(i)), both.subspan(steps_of(i)), origin),
                           std::back_inserter(timeline.events));
     }
     if (timeline.ranks > 1 && all.size() > 1) meet(schedule, timeline.events);

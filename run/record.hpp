@@ -29,7 +29,7 @@ private:
 };
 
 /// Events of one rank from what it recorded, moved so that `origin` is 0.
-std::vector<Event> events_of(const Schedule& schedule, std::int64_t rank, std::span<const double> bytes_sent,
+std::vector<Event> events_of(const Schedule& schedule, RankIndex rank, std::span<const double> bytes_sent,
                              std::span<const double> times, double origin);
 
 /// A transfer begins when both ends have come to it; each rank has only seen its own coming. A message that was

@@ -65,7 +65,7 @@ Session::~Session() {
     MPI_Finalize();
 }
 
-std::int64_t Session::rank() const { return impl_->world.rank(); }
+RankIndex Session::rank() const { return RankIndex{impl_->world.rank()}; }
 std::int64_t Session::size() const { return impl_->world.size(); }
 std::int64_t Session::local_size() const { return impl_->local_size; }
 int Session::threads() const { return impl_->threads; }

@@ -5,7 +5,7 @@
 
 namespace rehearse::run {
 
-std::vector<double> figures_of(const Schedule& schedule, std::int64_t rank, Program& program, Executor& executor) {
+std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program& program, Executor& executor) {
     Recording last{executor.bytes_sent(), 1};
     last.add(executor.times());
     Timeline timeline;

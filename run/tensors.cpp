@@ -114,7 +114,7 @@ void Tensors::find_views(const Network& network) {
     }
 }
 
-Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
+Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, RankIndex rank,
                  const std::vector<const kernels::Backend*>& backends, std::uint64_t seed, kernels::Device* device)
     : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;

@@ -58,7 +58,7 @@ class Tensors {
 public:
     /// `backends` of each layer of the part; nullptr where nothing is computed. Weights are drawn from `seed` for the
     /// whole network, of which this rank keeps its part.
-    Tensors(const Schedule& schedule, const RankClass& rank_class, std::int64_t rank,
+    Tensors(const Schedule& schedule, const RankClass& rank_class, RankIndex rank,
             const std::vector<const kernels::Backend*>& backends, std::uint64_t seed,
             kernels::Device* device = nullptr);
 
@@ -123,7 +123,7 @@ private:
     std::span<std::int32_t> integers(Slice slice) const;
     void share_weights(const Network& network);
     void place_parameters(const Part& part);
-    void initialise_parameters(const Schedule& schedule, const Part& part, std::int64_t rank, std::uint64_t seed);
+    void initialise_parameters(const Schedule& schedule, const Part& part, RankIndex rank, std::uint64_t seed);
 
     Arena arena_;
     int slots_;

@@ -24,7 +24,7 @@ public:
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
-    std::int64_t rank() const;
+    RankIndex rank() const;
     std::int64_t size() const;
     std::int64_t local_size() const;  // ranks on this host
     int threads() const;              // of each rank's kernels: 1, or OMP_NUM_THREADS

@@ -60,12 +60,12 @@ public:
           job_(job),
           schedule_(schedule),
           options_(options),
-          program_(schedule, world.rank(), wish_of(options, device), key(options.seed, weights_of),
+          program_(schedule, RankIndex{world.rank()}, wish_of(options, device), key(options.seed, weights_of),
                    hyperparameters_of(options)),
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(make_saver()),
-          first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
+          first_sample_(first_sample(schedule, shard_of(schedule.mesh, RankIndex{world.rank()}))),
           feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label,
                 first_sample_) {}
 
@@ -119,7 +119,7 @@ private:
         executor_.run(step, dropout_seed(step), first_sample_);
         program_.take_messages();
         if (options_.record) recording_.add(executor_.times());
-        const std::vector<double> own = figures_of(schedule_, world_.rank(), program_, executor_);
+        const std::vector<double> own = figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_);
         if (job_ != nullptr) job_->figures.push_back(own);
         if (job_ == nullptr) world_.barrier(kernels::attentive());  // who is through leaves shared cores to the others
         StepReport report = job_ != nullptr ? StepReport{} : reported(world_, schedule_, program_, own);
@@ -172,7 +172,7 @@ private:
     }
 
     const RankClass& rank_class() const {
-        return schedule_.classes[static_cast<std::size_t>(class_of(schedule_, world_.rank()))];
+        return schedule_.classes[static_cast<std::size_t>(class_of(schedule_, RankIndex{world_.rank()}))];
     }
 
     // Where each rank has the sums of its piece, or keeps its piece of the weights only.
@@ -232,7 +232,7 @@ private:
         if (!options_.single_rank)
             throw InputError(
                 "gradients of a plan that cuts the network, or in 16 bits, need the whole to compare with");
-        return check_part(schedule_, world_.rank(), program_, *options_.single_rank,
+        return check_part(schedule_, RankIndex{world_.rank()}, program_, *options_.single_rank,
                           {.wish = wish_of(options_, program_.device()),
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_of(options_),

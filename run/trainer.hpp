@@ -20,7 +20,7 @@ Wish wish_of(const Options& options, kernels::Device* device);
 Hyperparameters hyperparameters_of(const Options& options);
 
 /// time_compute_only of one rank, at the same time as on the other ranks of `all`.
-Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, std::int64_t rank,
+Timeline time_compute_only_on(const kernels::Communicator& all, const Schedule& schedule, RankIndex rank,
                               const Options& options, Seconds time);
 
 }  // namespace rehearse::run

@@ -24,7 +24,7 @@ bool carries_gradients(const Step& step) {
 // Every rank makes the same communicators in the same order, whether it is on them or not.
 void Wires::make_edges(const Schedule& schedule, const kernels::Communicator& world) {
     std::set<Edge> edges;
-    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
         const std::vector<std::int64_t> at = coordinates(schedule.mesh, rank);
         for (const Step& step : schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps) {
             const auto* send = std::get_if<Send>(&step.action);
@@ -35,8 +35,9 @@ void Wires::make_edges(const Schedule& schedule, const kernels::Communicator& wo
     }
     for (const Edge& edge : edges) {
         const auto& [axis, from, to, gradients] = edge;
-        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
-        const std::int64_t own = coordinates(schedule.mesh, world.rank())[static_cast<std::size_t>(axis)];
+        const RankIndex rank{world.rank()};
+        const std::vector<RankIndex> group = group_of(schedule.mesh, axis, rank);
+        const std::int64_t own = coordinates(schedule.mesh, rank)[static_cast<std::size_t>(axis)];
         const bool member = own == from || own == to;
         const std::int64_t color = 2 * group.front() + (member ? 1 : 0);
         edges_.emplace(edge, world.split(color, own == from ? 0 : 1));
@@ -52,7 +53,7 @@ void Wires::make_groups(const Schedule& schedule, const kernels::Communicator& w
         }
     }
     for (const int axis : axes) {
-        const std::vector<std::int64_t> group = group_of(schedule.mesh, axis, world.rank());
+        const std::vector<RankIndex> group = group_of(schedule.mesh, axis, RankIndex{world.rank()});
         groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
         devices_[axis] = device_group(groups_.at(axis));
     }
@@ -62,25 +63,26 @@ Wires::Wires(const Schedule& schedule, Program& program, const kernels::Communic
     : device_(program.device()), servers_(servers) {
     make_edges(schedule, world);
     const Placement placement{world};
+    const RankIndex rank{world.rank()};
     make_groups(schedule, world);
     const std::span<ReadyStep> steps = program.steps();
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const Step& step = *steps[i].step;
         if (const auto* action = std::get_if<Communicate>(&step.action)) {
-            steps_.emplace(i, collective(schedule, steps[i], *action, placement, world.rank()));
+            steps_.emplace(i, collective(schedule, steps[i], *action, placement, rank));
         } else if (const auto* send = std::get_if<Send>(&step.action)) {
-            steps_.emplace(i, message(schedule, step, send->axis, send->offset, world.rank(), steps[i].data.size()));
+            steps_.emplace(i, message(schedule, step, send->axis, send->offset, rank, steps[i].data.size()));
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
-            steps_.emplace(i, message(schedule, step, recv->axis, recv->offset, world.rank(), steps[i].data.size()));
+            steps_.emplace(i, message(schedule, step, recv->axis, recv->offset, rank, steps[i].data.size()));
         } else if (const auto* exchange = std::get_if<PushPull>(&step.action)) {
-            steps_.emplace(i, push_pull(*exchange, world.rank()));
+            steps_.emplace(i, push_pull(*exchange, rank));
         }
     }
 }
 
 Wire Wires::collective(const Schedule& schedule, const ReadyStep& ready, const Communicate& action,
-                       const Placement& placement, std::int64_t rank) {
-    const std::vector<std::int64_t> ranks = group_of(schedule.mesh, action.axis, rank);
+                       const Placement& placement, RankIndex rank) {
+    const std::vector<RankIndex> ranks = group_of(schedule.mesh, action.axis, rank);
     kernels::Communicator& group = groups_.at(action.axis);
     const Collective collective{action.kind, action.algorithm, placement.group(ranks, action.algorithm),
                                 action.elements, action.root};
@@ -91,7 +93,7 @@ Wire Wires::collective(const Schedule& schedule, const ReadyStep& ready, const C
     return wire;
 }
 
-Wire Wires::push_pull(const PushPull& action, std::int64_t rank) {
+Wire Wires::push_pull(const PushPull& action, RankIndex rank) {
     require(servers_ != nullptr, "links to the servers");
     const auto link = servers_->find({rank, action.server});
     if (link != servers_->end()) return {&link->second, push_pull_rounds(action)};
@@ -122,7 +124,7 @@ std::unique_ptr<kernels::DeviceGroup> Wires::device_group(const kernels::Communi
 }
 
 // `count` numbers to or from a neighbour, who is the other one of two.
-Wire Wires::message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
+Wire Wires::message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, RankIndex rank,
                     std::size_t count) {
     const std::int64_t own = coordinates(schedule.mesh, rank)[static_cast<std::size_t>(axis)];
     const bool sends = std::holds_alternative<Send>(step.action);

@@ -47,9 +47,9 @@ private:
     void make_edges(const Schedule& schedule, const kernels::Communicator& world);
     void make_groups(const Schedule& schedule, const kernels::Communicator& world);
     Wire collective(const Schedule& schedule, const ReadyStep& ready, const Communicate& action,
-                    const Placement& placement, std::int64_t rank);
-    Wire push_pull(const PushPull& action, std::int64_t rank);
-    Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, std::int64_t rank,
+                    const Placement& placement, RankIndex rank);
+    Wire push_pull(const PushPull& action, RankIndex rank);
+    Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, RankIndex rank,
                  std::size_t count);
     /// Of the ranks of an axis, where each has a device of its own and they make groups; else null.
     std::unique_ptr<kernels::DeviceGroup> device_group(const kernels::Communicator& group) const;

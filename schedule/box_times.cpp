@@ -96,7 +96,7 @@ private:
     }
 
     int find_beside(int c, int axis, std::int64_t offset) const {
-        for (std::int64_t rank = 0; rank < ranks(schedule_.mesh); ++rank) {
+        for (RankIndex rank{0}; rank < ranks(schedule_.mesh); ++rank) {
             if (class_of(schedule_, rank) != c) continue;
             std::vector<std::int64_t> place = coordinates(schedule_.mesh, rank);
             const std::int64_t there = place[at(axis)] + offset, size = schedule_.mesh.axes[at(axis)].size;

@@ -29,8 +29,8 @@ std::vector<double> layer_costs(const Part& part, Precision precision, std::int6
 std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& machine) {
     const int pipe = axis_index(schedule.mesh, "pipe");
     std::vector<Places> copies(static_cast<std::size_t>(shards(schedule.mesh)));
-    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
-        const int stage = pipe < 0 ? 0 : static_cast<int>(place_on(schedule.mesh, pipe, rank));
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        const StageIndex stage{pipe < 0 ? 0 : place_on(schedule.mesh, pipe, rank)};
         const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, rank);
         copies[static_cast<std::size_t>(shard_of(schedule.mesh, rank))].insert({stage, device});
     }
@@ -41,7 +41,7 @@ Places places_of(const Schedule& schedule, const Machine& machine) {
     Places all;
     if (machine.classes.size() < 2) {
         const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
-        for (int stage = 0; stage < axis_size(schedule.mesh, "pipe"); ++stage) all.insert({stage, device});
+        for (StageIndex stage{0}; stage < axis_size(schedule.mesh, "pipe"); ++stage) all.insert({stage, device});
         return all;
     }
     for (const Places& copy : places_of_copies(schedule, machine)) all.insert(copy.begin(), copy.end());

@@ -17,7 +17,7 @@ namespace rehearse::schedule {
 std::vector<double> layer_costs(const Part& part, Precision precision, std::int64_t samples, const DeviceClass* device);
 
 /// Stages of the pipeline, with the classes of devices on which ranks of each are; null where the machine has none.
-using Places = std::set<std::pair<int, const DeviceClass*>>;
+using Places = std::set<std::pair<StageIndex, const DeviceClass*>>;
 /// Of all ranks, and of the ranks of each copy along data. Needs the mesh.
 Places places_of(const Schedule& schedule, const Machine& machine);
 std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& machine);

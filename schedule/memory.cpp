@@ -289,7 +289,7 @@ MemoryUse memory_use(const Schedule& schedule) {
 std::vector<Tightest> tightest_of_classes(const Schedule& schedule, const Machine& machine) {
     std::vector<const DeviceClass*> smallest(schedule.classes.size());
     const std::int64_t asked = machine.classes.size() > 1 ? ranks(schedule.mesh) : 0;
-    for (std::int64_t rank = 0; rank < asked; ++rank) {
+    for (RankIndex rank{0}; rank < asked; ++rank) {
         const DeviceClass*& known = smallest[static_cast<std::size_t>(class_of(schedule, rank))];
         const DeviceClass& device = rehearse::class_of(machine, rank);
         if (known == nullptr || device.memory.value < known->memory.value) known = &device;

@@ -161,7 +161,7 @@ std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
             return std::ranges::all_of(on, [&](const auto& place) {
                 const DeviceClass* device = place.second;
                 if (device == nullptr || !(device->memory.value > Bytes{0})) return true;
-                return total(memory_use(schedule_, make(StageIndex{place.first}, samples))) <= device->memory.value;
+                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;
             });
         };
         kinds.push_back({static_cast<std::int64_t>(copies.size()), seconds, fits});

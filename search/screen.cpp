@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 
 namespace rehearse::search {
@@ -17,14 +18,14 @@ constexpr double bucket_bytes = 25e6;  // the plan language's default
 double size(DataType type) { return size_of(type).value; }
 
 /// Micro-batches of a whole stage that its order lets be forward but not yet backward at the same time.
-double most_in_flight(const Choices& choices, std::int64_t stage) {
+double most_in_flight(const Choices& choices, StageIndex stage) {
     const auto stages = static_cast<double>(choices.shape.pipe), s = static_cast<double>(stage);
     if (choices.shape.pipe == 1) return 1;
     if (choices.chunks == 1) return stages - s;
     const double pieces = 2 * (stages - s - 1) + (choices.chunks - 1) * stages + 1;
     return pieces / choices.chunks;
 }
-double in_flight(const Choices& choices, std::int64_t stage) {
+double in_flight(const Choices& choices, StageIndex stage) {
     return std::min(static_cast<double>(choices.micro_batches), most_in_flight(choices, stage));
 }
 
@@ -164,7 +165,7 @@ double Screen::passes(const Choices& choices, const Pipe& pipe) {
     const double fill = pipe.longest + (pipe.all - pipe.longest) / choices.chunks;
     if (stages == 1) return (micro_batches - 1) * pipe.pace + fill;
     const double there_and_back = 2 * pipe.hops * (choices.chunks * stages - 1) / (stages - 1);
-    const double pace = std::max(pipe.pace, (pipe.all + there_and_back) / most_in_flight(choices, 0));
+    const double pace = std::max(pipe.pace, (pipe.all + there_and_back) / most_in_flight(choices, StageIndex{0}));
     return std::max((micro_batches - 1) * pace + fill + 2 * pipe.hops,
                     (micro_batches - 1) * pipe.pace + fill + there_and_back);
 }
@@ -220,7 +221,7 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));
         if (choices.shape.copies() > 1) bytes += bucket_bytes;
-        bytes += in_flight(choices, static_cast<std::int64_t>(s)) * stage.held_bytes + stage.passing_bytes;
+        bytes += in_flight(choices, StageIndex{s}) * stage.held_bytes + stage.passing_bytes;
         most = std::max(most, bytes);
     }
     return most;

@@ -72,7 +72,7 @@ Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
 Sum longest_sum(const Schedule& schedule, const Machine& machine) {
     Sum longest;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
-        std::int64_t rank = 0;
+        RankIndex rank{0};
         while (class_of(schedule, rank) != static_cast<int>(c)) ++rank;
         const Sum sum = sum_of(schedule.classes[c], class_of(machine, rank));
         if (sum.time > longest.time) longest = sum;

@@ -22,24 +22,24 @@ class Maker {
 public:
     Maker(const Schedule& schedule, const Machine& machine, Collectives_as how)
         : schedule_(schedule), wiring_(machine), steps_(schedule, wiring_, nominal), how_(how) {
-        std::vector<std::int64_t> all(static_cast<std::size_t>(steps_.ranks()));
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+        std::vector<RankIndex> all;
+        for (RankIndex rank{0}; rank < steps_.ranks(); ++rank) all.push_back(rank);
         group(std::move(all));
     }
 
     RankPrograms made() {
-        for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) add(rank);
+        for (RankIndex rank{0}; rank < steps_.ranks(); ++rank) add(rank);
         return std::move(result_);
     }
 
 private:
-    std::int64_t group(std::vector<std::int64_t> members) {
+    std::int64_t group(std::vector<RankIndex> members) {
         const auto [place, fresh] = groups_.emplace(members, std::ssize(result_.groups));
         if (fresh) result_.groups.push_back(std::move(members));
         return place->second;
     }
 
-    void add(std::int64_t rank) {
+    void add(RankIndex rank) {
         const int rank_class = steps_.class_of(rank);
         const std::vector<Step>& program = schedule_.classes[static_cast<std::size_t>(rank_class)].steps;
         nodes_ = &result_.ranks.emplace_back();
@@ -64,7 +64,7 @@ private:
     }
 
     /// The nodes that the step ends with.
-    std::vector<int> add(std::int64_t rank, int rank_class, int i, const std::vector<int>& after) {
+    std::vector<int> add(RankIndex rank, int rank_class, int i, const std::vector<int>& after) {
         const Step& step = schedule_.classes[static_cast<std::size_t>(rank_class)].steps[static_cast<std::size_t>(i)];
         ProgramNode node;
         node.name = step.name;
@@ -73,11 +73,11 @@ private:
             throw InputError(fmt::format("{}: training with servers has no form in other simulators", step.name));
         if (const auto* send = std::get_if<Send>(&step.action)) {
             node.kind = Kind::send;
-            return message(node, send->bytes, rank + send->offset * stride(schedule_.mesh, send->axis), step.stream);
+            return message(node, send->bytes, neighbour(schedule_.mesh, send->axis, rank, send->offset), step.stream);
         }
         if (const auto* recv = std::get_if<Recv>(&step.action)) {
             node.kind = Kind::receive;
-            return message(node, recv->bytes, rank + recv->offset * stride(schedule_.mesh, recv->axis), step.stream);
+            return message(node, recv->bytes, neighbour(schedule_.mesh, recv->axis, rank, recv->offset), step.stream);
         }
         if (const auto* communicate = std::get_if<Communicate>(&step.action)) {
             const Seconds beside = steps_.extra(rank_class, i);
@@ -103,7 +103,7 @@ private:
     }
 
     // Activations go one way and gradients the other, each in order.
-    std::vector<int> message(ProgramNode& node, Bytes bytes, std::int64_t peer, Stream stream) {
+    std::vector<int> message(ProgramNode& node, Bytes bytes, RankIndex peer, Stream stream) {
         const bool gradients = stream == Stream::send_gradients || stream == Stream::receive_gradients;
         node.bytes = bytes;
         node.peer = peer;
@@ -111,10 +111,10 @@ private:
         return append(std::move(node));
     }
 
-    std::vector<int> collective(ProgramNode node, const Communicate& communicate, std::int64_t rank) {
+    std::vector<int> collective(ProgramNode node, const Communicate& communicate, RankIndex rank) {
         if (communicate.kind == CollectiveKind::halo)
             throw InputError(fmt::format("{}: halos of shared images have no form in other simulators", node.name));
-        std::vector<std::int64_t> members = group_of(schedule_.mesh, communicate.axis, rank);
+        std::vector<RankIndex> members = group_of(schedule_.mesh, communicate.axis, rank);
         if (members.size() < 2) {  // nobody else: nothing is sent
             node.kind = Kind::compute;
             return append(std::move(node));
@@ -128,7 +128,7 @@ private:
         return append(std::move(node));
     }
 
-    std::vector<int> rounds(const ProgramNode& of, const Communicate& communicate, std::int64_t rank) {
+    std::vector<int> rounds(const ProgramNode& of, const Communicate& communicate, RankIndex rank) {
         const Call call = call_of(communicate);
         const Groups groups = groups_along(schedule_.mesh, call.axis, call.algorithm, wiring_);
         const Collective program = rounds_of(call, groups);
@@ -159,7 +159,7 @@ private:
     Steps steps_;
     Collectives_as how_;
     RankPrograms result_;
-    std::map<std::vector<std::int64_t>, std::int64_t> groups_;
+    std::map<std::vector<RankIndex>, std::int64_t> groups_;
     std::vector<ProgramNode>* nodes_ = nullptr;
     std::int64_t count_ = 0;
 };

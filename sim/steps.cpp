@@ -93,7 +93,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
     find_alike();
     if (schedule.classes.size() == 1) ranks_of_.front().reserve(static_cast<std::size_t>(ranks_));
     std::pair<int, const DeviceClass*> last{-1, nullptr};
-    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+    for (RankIndex rank{0}; rank < ranks_; ++rank) {
         const std::pair here{class_of(rank), &wiring.device_class(rank)};
         ranks_of_[static_cast<std::size_t>(here.first)].push_back(rank);
         if (here != last) price_class(here.first, *here.second);
@@ -149,9 +149,9 @@ void Steps::find_control() {
 void Steps::find_paces() {
     require(static_cast<std::int64_t>(pace_.of_rank.size()) == ranks_, "a pace for each rank");
     fastest_ = std::min(1.0, std::ranges::min(pace_.of_rank));
-    for (const std::vector<std::int64_t>& ranks : ranks_of_) {
+    for (const std::vector<RankIndex>& ranks : ranks_of_) {
         std::map<const DeviceClass*, std::vector<double>> by_device;
-        for (const std::int64_t rank : ranks) {
+        for (const RankIndex rank : ranks) {
             by_device[&wiring_.device_class(rank)].push_back(pace_.of_rank[static_cast<std::size_t>(rank)]);
         }
         auto& of_class = class_pace_.emplace_back();
@@ -164,7 +164,7 @@ void Steps::find_paces() {
     }
 }
 
-int Steps::class_of(std::int64_t rank) const {
+int Steps::class_of(RankIndex rank) const {
     return schedule_.classes.size() == 1 ? 0 : rehearse::class_of(schedule_, rank);
 }
 
@@ -222,7 +222,7 @@ void Steps::find_loading() {
             if (const auto* load = std::get_if<Load>(&step.action)) tiers.insert(load->tier);
         }
         for (const std::string& tier : tiers) {
-            for (const std::int64_t rank : ranks_of_[c]) ++users[tier][wiring_.node_of(rank)];
+            for (const RankIndex rank : ranks_of_[c]) ++users[tier][wiring_.node_of(rank)];
         }
     }
     for (const auto& [name, of_tier] : users) {
@@ -230,11 +230,11 @@ void Steps::find_loading() {
     }
 }
 
-Seconds Steps::load_time(const Load& load, std::int64_t rank) const {
+Seconds Steps::load_time(const Load& load, RankIndex rank) const {
     return load.bytes / loading_.at(load.tier).at(wiring_.node_of(rank));
 }
 
-Seconds Steps::duration(int step, std::int64_t rank) const {
+Seconds Steps::duration(int step, RankIndex rank) const {
     const int rank_class = class_of(rank);
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
     const Seconds price = durations_[static_cast<std::size_t>(rank_class)].at(
@@ -244,7 +244,7 @@ Seconds Steps::duration(int step, std::int64_t rank) const {
 }
 
 // On the class's first rank, as a collective is.
-Seconds Steps::beside(const Communicate& communicate, std::int64_t rank) const {
+Seconds Steps::beside(const Communicate& communicate, RankIndex rank) const {
     Seconds sum;
     for (const auto& [problem, times] : communicate.beside) {
         sum += static_cast<double>(times) * at(price(problem, wiring_.device_class(rank)), quantile_);
@@ -270,7 +270,7 @@ Seconds Steps::extra(int rank_class, int step) const {
 Seconds Steps::slowest(int rank_class, int step) const {
     Seconds most;
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) {
-        for (const std::int64_t rank : ranks_of(rank_class)) most = std::max(most, load_time(*load, rank));
+        for (const RankIndex rank : ranks_of(rank_class)) most = std::max(most, load_time(*load, rank));
         return most;
     }
     for (const auto& [device, times] : durations_[static_cast<std::size_t>(rank_class)]) {

@@ -34,16 +34,16 @@ public:
     const Schedule& schedule() const { return schedule_; }
     std::int64_t ranks() const { return ranks_; }
     /// Lowest rank of a class.
-    std::int64_t first_rank(int rank_class) const { return ranks_of(rank_class).front(); }
-    const std::vector<std::int64_t>& ranks_of(int rank_class) const {
+    RankIndex first_rank(int rank_class) const { return ranks_of(rank_class).front(); }
+    const std::vector<RankIndex>& ranks_of(int rank_class) const {
         return ranks_of_[static_cast<std::size_t>(rank_class)];
     }
-    int class_of(std::int64_t rank) const;
+    int class_of(RankIndex rank) const;
     const Cores& cores() const { return cores_; }
 
     /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank; a Load at what
     /// its rank gets of the tier while all that read from it do (tier_rates).
-    Seconds duration(int step, std::int64_t rank) const;
+    Seconds duration(int step, RankIndex rank) const;
     /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
 
@@ -68,11 +68,11 @@ private:
     Seconds price_step(const Step& step, const DeviceClass& device) const;
     void find_loading();
     void find_control();
-    Seconds load_time(const Load& load, std::int64_t rank) const;
+    Seconds load_time(const Load& load, RankIndex rank) const;
     /// Of a micro-batch that one of several learners takes.
     Seconds beside_learners(const Problem& problem, Seconds alone, const DeviceClass& device) const;
     /// What a rank computes beside a collective of its own.
-    Seconds beside(const Communicate& communicate, std::int64_t rank) const;
+    Seconds beside(const Communicate& communicate, RankIndex rank) const;
     const Step& step_of(int rank_class, int step) const;
 
     const Schedule& schedule_;
@@ -80,7 +80,7 @@ private:
     Quantile quantile_;
     std::int64_t ranks_;
     Cores cores_;
-    std::vector<std::vector<std::int64_t>> ranks_of_;  // by class
+    std::vector<std::vector<RankIndex>> ranks_of_;  // by class
     struct Figures {
         Bytes moved;
         Flops flops;

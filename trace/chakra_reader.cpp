@@ -23,7 +23,7 @@ namespace rehearse::trace {
 namespace {
 
 using Kind = ProgramNode::Kind;
-using Groups = std::map<std::string, std::vector<std::int64_t>>;  // by pg_name
+using Groups = std::map<std::string, std::vector<RankIndex>>;  // by pg_name
 
 constexpr std::array<std::string_view, 3> versions{"", "0.0.4", "1.0.0"};
 constexpr std::array<std::string_view, 5> schemas{"1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4",
@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 5> schemas{"1.0.2-chakra.0.0.4", "1.0.3-c
 
 class File {
 public:
-    File(const std::string& path, std::int64_t rank, std::int64_t ranks, Groups& groups)
+    File(const std::string& path, RankIndex rank, std::int64_t ranks, Groups& groups)
         : path_(path), rank_(rank), ranks_(ranks), groups_(groups), text_(read_file(path)) {}
 
     /// In an order in which each node comes after those that it waits for.
@@ -217,7 +217,7 @@ private:
         const bool sends = node.type() == chakra::COMM_SEND_NODE;
         made.kind = sends ? Kind::send : Kind::receive;
         made.bytes = Bytes{needed(node, "comm_size")};
-        made.peer = static_cast<std::int64_t>(needed(node, sends ? "comm_dst" : "comm_src"));
+        made.peer = RankIndex{static_cast<std::int64_t>(needed(node, sends ? "comm_dst" : "comm_src"))};
         made.tag = static_cast<std::int64_t>(number(node, "comm_tag").value_or(0));
         if (made.peer >= ranks_ || made.peer == rank_)
             refuse(node, fmt::format("is a message between rank {} and {} of {}", rank_, made.peer, ranks_));
@@ -257,11 +257,11 @@ private:
     // "" and "0" are all ranks where the file does not say otherwise, as in ASTRA-sim.
     std::int64_t used(const chakra::Node& node, const std::string& name) {
         const auto found = groups_.find(name);
-        std::vector<std::int64_t> members = found == groups_.end() ? std::vector<std::int64_t>{} : found->second;
+        std::vector<RankIndex> members = found == groups_.end() ? std::vector<RankIndex>{} : found->second;
         if (found == groups_.end() && !name.empty() && name != "0")
             refuse(node, fmt::format("is of group '{}', which no file tells of", printable(name)));
         if (members.empty()) {
-            for (std::int64_t rank = 0; rank < ranks_; ++rank) members.push_back(rank);
+            for (RankIndex rank{0}; rank < ranks_; ++rank) members.push_back(rank);
         }
         if (std::ranges::find(members, rank_) == members.end())
             refuse(node, fmt::format("is of group '{}', which rank {} is not in", printable(name), rank_));
@@ -278,22 +278,23 @@ private:
         if (!list.is_array()) refuse(node, "its process groups are no JSON");
         for (const auto& each : list) {
             if (!each.is_object() || !each.contains("pg_name") || !each["pg_name"].is_string()) continue;
-            std::vector<std::int64_t> members;
+            std::vector<RankIndex> members;
             for (const auto& rank : each.value("ranks", nlohmann::json::array())) {
                 if (!rank.is_number_unsigned() || rank.get<std::int64_t>() >= ranks_)
                     refuse(node, "a process group has a rank that is not there");
-                members.push_back(rank.get<std::int64_t>());
+                members.emplace_back(rank.get<std::int64_t>());
             }
             groups_[each["pg_name"].get<std::string>()] = members;
         }
     }
 
 public:
-    std::map<std::vector<std::int64_t>, std::int64_t> known;  // groups so far, by number
+    std::map<std::vector<RankIndex>, std::int64_t> known;  // groups so far, by number
 
 private:
     std::string path_;
-    std::int64_t rank_, ranks_;
+    RankIndex rank_;
+    std::int64_t ranks_;
     Groups& groups_;
     std::string text_;
     std::size_t at_ = 0;
@@ -312,7 +313,7 @@ Groups groups_in(std::string_view text, std::int64_t ranks) {
         for (const auto& rank : members) {
             if (!rank.is_number_unsigned() || rank.get<std::int64_t>() >= ranks)
                 refuse(fmt::format("group '{}' has a rank that is not there", printable(name)));
-            groups[name].push_back(rank.get<std::int64_t>());
+            groups[name].emplace_back(rank.get<std::int64_t>());
         }
     }
     return groups;
@@ -324,10 +325,10 @@ RankPrograms read_chakra(const std::vector<std::string>& files, std::string_view
     const auto ranks = static_cast<std::int64_t>(files.size());
     Groups groups = groups_in(groups_json, ranks);
     RankPrograms programs;
-    std::vector<std::int64_t> all(files.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    std::map<std::vector<std::int64_t>, std::int64_t> known{{all, 0}};
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    std::vector<RankIndex> all;
+    for (RankIndex rank{0}; rank < ranks; ++rank) all.push_back(rank);
+    std::map<std::vector<RankIndex>, std::int64_t> known{{all, 0}};
+    for (RankIndex rank{0}; rank < ranks; ++rank) {
         File file{files[static_cast<std::size_t>(rank)], rank, ranks, groups};
         file.known = std::move(known);
         programs.ranks.push_back(file.nodes());

@@ -66,7 +66,7 @@ chakra::CollectiveCommType type_of(CollectiveKind kind) {
 std::int64_t whole(double value) { return std::llround(value); }
 
 // Attributes as Chakra's feeder and ASTRA-sim read them, each of the type that its converters write.
-void describe(chakra::Node& to, const ProgramNode& node, std::int64_t rank) {
+void describe(chakra::Node& to, const ProgramNode& node, RankIndex rank) {
     attribute(to, "is_cpu_op").set_bool_val(node.kind == Kind::load);
     if (node.kind == Kind::compute || node.kind == Kind::load) {
         attribute(to, "num_ops").set_int64_val(whole(node.flops.value));
@@ -87,7 +87,7 @@ void describe(chakra::Node& to, const ProgramNode& node, std::int64_t rank) {
     attribute(to, "comm_tag").set_int32_val(static_cast<std::int32_t>(node.tag));
 }
 
-void write_rank(const std::vector<ProgramNode>& nodes, std::int64_t rank, const std::string& path) {
+void write_rank(const std::vector<ProgramNode>& nodes, RankIndex rank, const std::string& path) {
     OutputFile out{path};
     chakra::GlobalMetadata head;
     head.set_version("1.0.0");
@@ -123,12 +123,13 @@ std::vector<std::string> program_files(const RankPrograms& programs, const std::
 void write_chakra(const RankPrograms& programs, const std::string& prefix) {
     const std::vector<std::string> files = program_files(programs, prefix, ProgramFormat::chakra);
     nlohmann::ordered_json groups = nlohmann::ordered_json::object();
-    for (std::size_t i = 1; i < programs.groups.size(); ++i) groups[fmt::format("{}", i)] = programs.groups[i];
+    for (std::size_t i = 1; i < programs.groups.size(); ++i)
+        groups[fmt::format("{}", i)] = std::vector<std::int64_t>(programs.groups[i].begin(), programs.groups[i].end());
     OutputFile out{files.front()};
     out.append(groups.dump(1) + "\n");
     out.commit();
     for (std::size_t rank = 0; rank < programs.ranks.size(); ++rank)
-        write_rank(programs.ranks[rank], static_cast<std::int64_t>(rank), files[rank + 1]);
+        write_rank(programs.ranks[rank], RankIndex{rank}, files[rank + 1]);
 }
 
 void write_goal(const RankPrograms& programs, const std::string& path);

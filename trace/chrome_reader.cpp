@@ -112,7 +112,7 @@ private:
         const auto stream = stream_named(need(element.fields.text("cat"), "cat"));
         if (!stream) broken("\"cat\" is no stream of ours");
         event.stream = *stream;
-        event.rank = need(args.whole("rank"), "rank");
+        event.rank = RankIndex{need(args.whole("rank"), "rank")};
         if (args.has("layer")) event.layer = need(args.text("layer"), "layer");
         if (args.has("pass")) event.pass = need(args.text("pass"), "pass");
         event.micro_batch = small(args, "micro_batch");

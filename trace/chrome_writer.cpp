@@ -78,7 +78,7 @@ private:
     std::vector<std::string> add_tracks(std::size_t number, const Layout& layout) {
         std::vector<std::string> places;
         std::size_t next = 0;
-        for (const std::int64_t rank : layout.ranks) {
+        for (const RankIndex rank : layout.ranks) {
             add_process(number, fmt::format("rank {}", rank));
             for (int thread = 1; next < layout.lanes.size() && layout.lanes[next].rank == rank; ++next, ++thread) {
                 const Lane& lane = layout.lanes[next];

@@ -57,7 +57,7 @@ std::string steps_text(const Dependencies& dependencies) {
 std::optional<Dependencies> dependencies_in(std::string_view ranks, std::string_view steps) {
     try {
         Dependencies found;
-        for (const std::string_view rank : split(ranks, ' ')) found.ranks.push_back(parse_int(rank, "rank"));
+        for (const std::string_view rank : split(ranks, ' ')) found.ranks.emplace_back(parse_int(rank, "rank"));
         while (!steps.empty()) {
             const std::size_t end = steps.find('\n');
             if (end == std::string_view::npos) return std::nullopt;

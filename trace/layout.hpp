@@ -36,7 +36,7 @@ std::string process_name(const std::vector<std::string>& labels, std::size_t tim
 /// Viewers draw the events of one track as nested calls and drop those that overlap without nesting, so events of one
 /// (rank, stream) that overlap lie on different lanes. Lane 0 is enough as long as they don't.
 struct Lane {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     Stream stream = Stream::compute;
     int number = 0;
 };
@@ -45,7 +45,7 @@ struct Layout {
     std::vector<Lane> lanes;           // ordered by rank, stream, number
     std::vector<std::size_t> lane_of;  // event -> lane
     std::vector<std::size_t> order;    // events by start; in it, each lane's events follow each other in time
-    std::vector<std::int64_t> ranks;   // that have events, ascending
+    std::vector<RankIndex> ranks;      // that have events, ascending
 };
 Layout lay_out(const Timeline& timeline);
 

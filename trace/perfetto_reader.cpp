@@ -193,7 +193,7 @@ private:
     }
 
     void set(Event& event, const std::string& key, const DebugAnnotation& value, const Sequence& sequence) const {
-        if (key == "rank") event.rank = value.int_value();
+        if (key == "rank") event.rank = RankIndex{value.int_value()};
         if (key == "layer") event.layer = text_of(sequence.texts, value.string_value_iid());
         if (key == "pass") event.pass = text_of(sequence.texts, value.string_value_iid());
         if (key == "micro_batch") event.micro_batch = whole(value);

@@ -168,7 +168,7 @@ private:
         event.track = record.track;
         event.start = record.time - shift_;
         event.what = kind.number;
-        event.rank = record.rank;
+        event.rank = RankIndex{record.rank};
         event.stream = kind.stream;
         event.iteration = record.iteration;
         event.flow = record.flow;

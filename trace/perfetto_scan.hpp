@@ -16,7 +16,7 @@ struct ScannedEvent {
     std::uint64_t track = 0;          // of one rank and stream; its events do not overlap
     std::int64_t start = 0, end = 0;  // ns since the origin
     std::uint32_t what = 0;           // counted from 0, as `what` was called
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     Stream stream = Stream::compute;
     int iteration = 0;
     std::int64_t flow = 0;  // Event::flow

@@ -133,7 +133,7 @@ private:
     std::vector<std::uint64_t> write_tracks(const Layout& layout) {
         std::vector<std::uint64_t> tracks;
         std::size_t next = 0;
-        for (const std::int64_t rank : layout.ranks) {
+        for (const RankIndex rank : layout.ranks) {
             TrackDescriptor& process = fresh_track({});
             const std::uint64_t parent = process.uuid();
             process.mutable_process()->set_pid(++ids_.process);

@@ -116,7 +116,7 @@ RankPrograms programs_of(std::span<const Recording> recordings) {
     RankPrograms programs;
     programs.ranks.resize(at(ranks));
     programs.groups.emplace_back();
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (RankIndex rank{0}; rank < ranks; ++rank) {
         programs.groups.front().push_back(rank);
         const auto of = std::ranges::find(recordings, rank, &Recording::rank);
         if (of == recordings.end() || std::ssize(recordings) != ranks || of->ranks != ranks) {

@@ -265,7 +265,7 @@ Timeline timeline_of(const Recording& recording) {
     const std::int64_t origin = recording.steps.front().start;
     const auto event = [&](std::int64_t start, std::int64_t end, int iteration, Stream stream) {
         Event made;
-        made.rank = recording.rank;
+        made.rank = RankIndex{recording.rank};
         made.stream = stream;
         made.iteration = iteration;
         made.start = from_ns(start - origin);

@@ -32,7 +32,7 @@ struct Placed {
     std::vector<std::int64_t> weights, statistics;
 };
 
-std::vector<Placed> placed(const Schedule& schedule, std::int64_t rank) {
+std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     std::vector<Placed> all;
@@ -113,7 +113,7 @@ void take_numbers(std::span<const float> numbers, const std::vector<Placed>& lay
     require(next == numbers.size(), "a rank's numbers are those of its layers");
 }
 
-bool is_first_copy(const Schedule& schedule, std::int64_t rank) {
+bool is_first_copy(const Schedule& schedule, RankIndex rank) {
     const int data = axis_index(schedule.mesh, "data");
     return data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0;
 }
@@ -129,7 +129,7 @@ bool own_sums_only(const RankClass& rank_class) {
 /// Where each rank has what it updates only, all get it all.
 void join_shards(const kernels::Communicator& world, const Schedule& schedule, Program& program) {
     std::map<int, kernels::Communicator> groups = groups_of_buckets(world, schedule);
-    const RankClass& own = schedule.classes[at(class_of(schedule, world.rank()))];
+    const RankClass& own = schedule.classes[at(class_of(schedule, RankIndex{world.rank()}))];
     for (const Step& step : own.steps) {
         const auto* update = std::get_if<Update>(&step.action);
         if (update == nullptr || update->sharded < 0) continue;
@@ -162,7 +162,8 @@ std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicat
     std::map<int, kernels::Communicator> groups;
     for (const int axis : axes) {
         if (axis < 0) continue;
-        groups.emplace(axis, world.split(group_of(schedule.mesh, axis, world.rank()).front(), world.rank()));
+        const RankIndex first = group_of(schedule.mesh, axis, RankIndex{world.rank()}).front();
+        groups.emplace(axis, world.split(first, world.rank()));
     }
     return groups;
 }
@@ -197,12 +198,12 @@ Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, 
     Checkpoint checkpoint = empty_checkpoint(schedule, with);
     checkpoint.program = program.state();
     std::vector<float> numbers;
-    if (is_first_copy(schedule, world.rank())) {
-        numbers = own_numbers(schedule, program, placed(schedule, world.rank()), with);
+    if (const RankIndex own{world.rank()}; is_first_copy(schedule, own)) {
+        numbers = own_numbers(schedule, program, placed(schedule, own), with);
     }
     const std::vector<std::vector<std::byte>> all = world.gather(std::as_bytes(std::span{numbers}));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        const auto whose = static_cast<std::int64_t>(rank);
+        const RankIndex whose{rank};
         if (!is_first_copy(schedule, whose)) continue;
         numbers.resize(all[rank].size() / sizeof(float));
         if (!numbers.empty()) std::memcpy(numbers.data(), all[rank].data(), all[rank].size());
@@ -222,8 +223,9 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
     }
     program.set_state(checkpoint.program);
     const float made_scale = checkpoint.program.made_scale;
-    const bool first = is_first_copy(schedule, world.rank());
-    for (const Placed& each : placed(schedule, world.rank())) {
+    const RankIndex own_rank{world.rank()};
+    const bool first = is_first_copy(schedule, own_rank);
+    for (const Placed& each : placed(schedule, own_rank)) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];
         const auto taken = [](const std::vector<float>& values, const std::vector<std::int64_t>& places) {
             std::vector<float> own;

@@ -48,7 +48,7 @@ public:
         const Wish wish{options.backend, options.algorithm, options.scratch_limit, {}, &device};
         const Hyperparameters hyperparameters{
             .learning_rate = options.learning_rate, .momentum = options.momentum, .weight_decay = options.weight_decay};
-        for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             device.use_stream(static_cast<int>(rank));
             programs_.push_back(
                 std::make_unique<Program>(schedule, rank, wish, key(options.seed, weights_of), hyperparameters));

@@ -57,7 +57,7 @@ public:
 class SingleRank;
 struct Trained;
 /// What a training of `single` means for `rank`; from changed weights (check_part) where `perturbation` is not 0.
-using Reference = Trained(const SingleRank& single, std::int64_t rank, int perturbation);
+using Reference = Trained(const SingleRank& single, RankIndex rank, int perturbation);
 
 /// One row a method, at the end of its file: all that is asked about methods is answered here.
 struct MethodRow {

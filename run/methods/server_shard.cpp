@@ -34,8 +34,7 @@ std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server) {
 class Worker {
 public:
     /// Of steps [first, end).
-    Worker(std::int64_t rank, kernels::Communicator& link, const std::vector<const PushPull*>& pushes, int first,
-           int end)
+    Worker(RankIndex rank, kernels::Communicator& link, const std::vector<const PushPull*>& pushes, int first, int end)
         : rank_(rank),
           link_(link),
           pushes_(pushes),
@@ -77,7 +76,7 @@ private:
         under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
     }
 
-    std::int64_t rank_;
+    RankIndex rank_;
     kernels::Communicator& link_;
     const std::vector<const PushPull*>& pushes_;
     int first_;
@@ -176,9 +175,9 @@ private:
 
 }  // namespace
 
-std::vector<std::int64_t> pushing_ranks(const Schedule& schedule) {
-    std::vector<std::int64_t> result;
-    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
+    std::vector<RankIndex> result;
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
         const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
             const auto* push_pull = std::get_if<PushPull>(&step.action);
             return push_pull != nullptr &&
@@ -213,7 +212,7 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
 ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
     ServerLinks links;
     const std::int64_t first_server = ranks(schedule.mesh), own = job.rank();
-    for (const std::int64_t rank : pushing_ranks(schedule)) {
+    for (const RankIndex rank : pushing_ranks(schedule)) {
         for (std::int64_t server = 0; server < schedule.methods.get<Servers>().count; ++server) {
             const bool serves = own == first_server + server, member = serves || own == rank;
             kernels::Communicator pair = job.split(member ? 1 : 0, serves ? 1 : 0);
@@ -235,7 +234,7 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
                           const Options& options, ServerLinks& links) {
     const Schedule kept = kept_by_server(schedule, server);
     const Wish wish = wish_of(options, nullptr);
-    Program program{kept, 0, wish, key(options.seed, weights_of), hyperparameters_of(options)};
+    Program program{kept, RankIndex{0}, wish, key(options.seed, weights_of), hyperparameters_of(options)};
     RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
     ServerShard shard{schedule, program, wish, pushes_to(schedule, server), links};
     for (int step = saver.begin(); step < options.steps;) {

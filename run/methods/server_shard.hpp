@@ -16,20 +16,20 @@ namespace rehearse::run {
 
 /// A push as its server took it.
 struct Served {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     int step = 0, bucket = 0;
 };
 /// The pushes that each server took, in the order of its updates.
 using ServerLogs = std::vector<std::vector<Served>>;
 
 /// Returns the ranks that push and pull: the first of each group.
-std::vector<std::int64_t> pushing_ranks(const Schedule& schedule);
+std::vector<RankIndex> pushing_ranks(const Schedule& schedule);
 
 /// Returns what is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1).
 Schedule kept_by_server(const Schedule& schedule, int server);
 
 /// A communicator for each pair of pushing rank (its rank 0) and server (1) that this rank is one of.
-using ServerLinks = std::map<std::pair<std::int64_t, std::int64_t>, kernels::Communicator>;  // rank, server
+using ServerLinks = std::map<std::pair<RankIndex, std::int64_t>, kernels::Communicator>;  // rank, server
 /// Collective over the whole job, ranks and servers.
 ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule);
 

@@ -35,7 +35,7 @@ public:
           options_(options),
           threads_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
                    key(options.seed, weights_of)),
-          first_sample_(first_sample(schedule, shard_of(schedule.mesh, world.rank()))),
+          first_sample_(first_sample(schedule, shard_of(schedule.mesh, RankIndex{world.rank()}))),
           feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label,
                 first_sample_),
           average_(floats_of(first_program().tensors().weights())),
@@ -88,7 +88,7 @@ private:
             require(action->content == Content::differences || action->content == Content::weights,
                     "models are brought together");
             const Group group =
-                placement.group(group_of(schedule_.mesh, action->axis, world_.rank()), action->algorithm);
+                placement.group(group_of(schedule_.mesh, action->axis, RankIndex{world_.rank()}), action->algorithm);
             const Collective collective{action->kind, action->algorithm, group, action->elements, action->root};
             const kernels::View weights = tensors.bucket(action->bucket()).weights;
             sums_.push_back({{collective, ring_.rank()},
@@ -228,7 +228,7 @@ private:
         if (options_.unlocked == 0) {
             if (!options_.single_rank) throw InputError("learners need the whole network to compare with");
             checked =
-                check_part(schedule_, world_.rank(), last, *options_.single_rank,
+                check_part(schedule_, RankIndex{world_.rank()}, last, *options_.single_rank,
                            {.wish = wish_of(options_, nullptr),
                             .weights_seed = key(options_.seed, weights_of),
                             .hyperparameters = hyperparameters_of(options_),

@@ -25,8 +25,8 @@ std::vector<std::int64_t> beginnings(Program& whole) {
 }
 
 /// Where each element of a rank's bucket lies among the gradients of the whole network, or `padding`.
-std::vector<std::int64_t> places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins,
-                                    std::int64_t rank, int bucket) {
+std::vector<std::int64_t> places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank,
+                                    int bucket) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     std::vector<std::int64_t> places;
@@ -42,9 +42,9 @@ std::vector<std::int64_t> places_of(const Schedule& schedule, const std::vector<
 
 /// The shards whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` combine theirs:
 /// those of all ranks at its place along it.
-std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, std::int64_t rank) {
+std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
     std::set<std::int64_t> found;
-    for (std::int64_t other = 0; other < ranks(mesh); ++other) {
+    for (RankIndex other{0}; other < ranks(mesh); ++other) {
         if (axis < 0 || place_on(mesh, axis, other) == place_on(mesh, axis, rank)) found.insert(shard_of(mesh, other));
     }
     return found;
@@ -53,7 +53,7 @@ std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, std::int64_t rank) 
 }  // namespace
 
 Combine summing() {
-    return [](std::span<const std::int64_t> /*ranks*/, int /*bucket*/, const std::vector<std::vector<float>>& own) {
+    return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const std::vector<std::vector<float>>& own) {
         std::vector<double> sum(own.front().size());
         for (const std::vector<float>& one : own) {
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
@@ -68,16 +68,16 @@ std::vector<float> brought_together(const Schedule& schedule, Program& whole,
     const std::vector<std::int64_t> begins = beginnings(whole);
     std::vector<float> result(by_shard.front().size());
     const auto all = static_cast<double>(global_batch(schedule));
-    for (std::int64_t rank = 0; rank < ranks(mesh); ++rank) {
+    for (RankIndex rank{0}; rank < ranks(mesh); ++rank) {
         const std::vector<Bucket>& buckets = schedule.classes[at(class_of(schedule, rank))].part.buckets;
         for (int b = 0; b < static_cast<int>(buckets.size()); ++b) {
             const int axis = buckets[at(b)].axis;
             if (axis >= 0 && place_on(mesh, axis, rank) > 0) continue;  // with the first of its group
-            const std::vector<std::int64_t> group = axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank);
+            const std::vector<RankIndex> group = axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank);
             const std::vector<std::int64_t> places = places_of(schedule, begins, rank, b);
             std::vector<std::vector<float>> own;
             std::set<std::int64_t> counted;  // ranks that share images or rows have parts of one shard's gradient
-            for (const std::int64_t member : group) {
+            for (const RankIndex member : group) {
                 std::vector<double> sum(places.size());
                 for (const std::int64_t shard : shards_in(mesh, axis, member)) {
                     if (!counted.insert(shard).second) continue;

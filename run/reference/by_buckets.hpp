@@ -12,7 +12,7 @@
 namespace rehearse::run {
 
 /// Turns what each of `ranks` has of their bucket `bucket`, in their order, into what all of them then have.
-using Combine = std::function<std::vector<float>(std::span<const std::int64_t> ranks, int bucket,
+using Combine = std::function<std::vector<float>(std::span<const RankIndex> ranks, int bucket,
                                                  const std::vector<std::vector<float>>& own)>;
 
 /// Adds up.

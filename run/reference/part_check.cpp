@@ -55,7 +55,7 @@ bool is_whole(const Schedule& schedule) {
                               &Layer::op);
 }
 
-GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& single,
+GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own, const Schedule& single,
                          const ReferenceOptions& options) {
     const SingleRank whole{schedule, single, options};
     const Trained expected = whole.train(rank, 0);

@@ -50,7 +50,7 @@ struct ReferenceOptions {
 /// of the three changes. Where `schedule` computes in 16 bits, `single` still computes in f32. A layer then rounds its
 /// weights, its input and its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each
 /// weight is changed by 3 u.
-GradientCheck check_part(const Schedule& schedule, std::int64_t rank, Program& own, const Schedule& single,
+GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own, const Schedule& single,
                          const ReferenceOptions& options);
 
 }  // namespace rehearse::run

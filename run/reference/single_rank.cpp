@@ -23,7 +23,7 @@ std::int64_t output_channels(const Op& op) {
 
 }  // namespace
 
-Trained SingleRank::train(std::int64_t rank, int perturbation) const {
+Trained SingleRank::train(RankIndex rank, int perturbation) const {
     const std::vector<const MethodRow*> used = methods_of(schedule_);
     for (auto row = used.rbegin(); row != used.rend(); ++row) {  // servers know what they do to models
         if ((*row)->reference != nullptr) return (*row)->reference(*this, rank, perturbation);
@@ -32,8 +32,8 @@ Trained SingleRank::train(std::int64_t rank, int perturbation) const {
 }
 
 std::unique_ptr<Program> SingleRank::model(int perturbation) const {
-    auto program =
-        std::make_unique<Program>(single_, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    auto program = std::make_unique<Program>(single_, RankIndex{0}, options_.wish, options_.weights_seed,
+                                             options_.hyperparameters);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
 }
@@ -91,8 +91,8 @@ bool SingleRank::asynchronous() const {
 void SingleRank::put_stale_weights(Program& program, const std::vector<std::vector<float>>& after, int m) const {
     const int pipe = axis_index(schedule_.mesh, "pipe");
     const auto stages = static_cast<int>(pipe < 0 ? 1 : size_of(schedule_.mesh, pipe));
-    for (std::int64_t rank = 0; rank < ranks(schedule_.mesh); ++rank) {
-        const int stage = pipe < 0 ? 0 : static_cast<int>(place_on(schedule_.mesh, pipe, rank));
+    for (RankIndex rank{0}; rank < ranks(schedule_.mesh); ++rank) {
+        const StageIndex stage{pipe < 0 ? 0 : place_on(schedule_.mesh, pipe, rank)};
         const std::vector<float>& version = after[at(std::max(0, m - (stages - 1 - stage)))];
         for (const Origin& origin : schedule_.classes[at(class_of(schedule_, rank))].part.origins) {
             if (origin.layer < 0) continue;
@@ -138,8 +138,8 @@ Program& SingleRank::of_size(std::int64_t size, BySize& others) const {
     for (Step& step : sized->schedule.classes.front().steps) {
         if (auto* compute = std::get_if<Compute>(&step.action)) compute->problem.batch = size;
     }
-    sized->program =
-        std::make_unique<Program>(sized->schedule, 0, options_.wish, options_.weights_seed, options_.hyperparameters);
+    sized->program = std::make_unique<Program>(sized->schedule, RankIndex{0}, options_.wish, options_.weights_seed,
+                                               options_.hyperparameters);
     return *sized->program;
 }
 

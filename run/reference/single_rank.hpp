@@ -26,7 +26,7 @@ public:
         : schedule_(schedule), single_(single), options_(options) {}
 
     /// What `rank` ends with; of a training from changed weights (check_part) where `perturbation` is not 0.
-    Trained train(std::int64_t rank, int perturbation) const;
+    Trained train(RankIndex rank, int perturbation) const;
 
     // What the methods' references (below) are written with:
     const Schedule& schedule() const { return schedule_; }

@@ -57,7 +57,7 @@ struct Models {
 
 }  // namespace
 
-Trained train_models(const SingleRank& single, std::int64_t rank, int perturbation) {
+Trained train_models(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
     Models all{schedule.methods.get<Averaging>()};

@@ -15,9 +15,9 @@ namespace {
 
 // Each rank's gradients and what it had left out before are sent in few bits; all take the sum of what has come.
 Combine compressing(const Schedule& schedule) {
-    using Left = std::map<std::pair<std::int64_t, int>, std::vector<float>>;  // by rank and bucket
+    using Left = std::map<std::pair<RankIndex, int>, std::vector<float>>;  // by rank and bucket
     return [by = schedule.methods.get<Compression>(), left = Left{}](
-               std::span<const std::int64_t> ranks, int bucket, const std::vector<std::vector<float>>& own) mutable {
+               std::span<const RankIndex> ranks, int bucket, const std::vector<std::vector<float>>& own) mutable {
         std::vector<float> sum(own.front().size());
         for (std::size_t i = 0; i < ranks.size(); ++i) {
             std::vector<float>& kept = left[{ranks[i], bucket}];
@@ -33,7 +33,7 @@ Combine compressing(const Schedule& schedule) {
 
 }  // namespace
 
-Trained train_compressed(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
+Trained train_compressed(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     return train_by_buckets(single, perturbation, compressing(single.schedule()), Of::batch);
 }
 

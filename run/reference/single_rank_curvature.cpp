@@ -178,7 +178,7 @@ void precondition(Factors factors, double damping, const Op& op, Rounding& round
 
 }  // namespace
 
-Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
+Trained train_by_curvature(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
     const std::unique_ptr<Program> model = single.model(perturbation);
@@ -192,7 +192,7 @@ Trained train_by_curvature(const SingleRank& single, std::int64_t /*rank*/, int 
         for (int m = 0; m < schedule.micro_batches; ++m) {
             std::vector<std::vector<float>> by_shard;
             const std::int64_t size = micro_batch_size(schedule), ranks = shards(schedule.mesh);
-            for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            for (RankIndex rank{0}; rank < ranks; ++rank) {
                 const std::int64_t first = rank * schedule.batch_per_rank + m * size;
                 options.load(step, first, program);
                 program.compute_gradients(options.dropout_seed(step), first);

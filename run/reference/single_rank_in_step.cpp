@@ -8,12 +8,12 @@
 
 namespace rehearse::run {
 
-Trained train_in_step(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
+Trained train_in_step(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     if (std::ranges::none_of(single.schedule().classes, combines_gradients)) {
         return single.asynchronous() ? train_by_buckets(single, perturbation, summing(), Of::batch)
                                      : single.train_together(perturbation);
     }
-    const auto combine = [](std::span<const std::int64_t> /*ranks*/, int /*bucket*/,
+    const auto combine = [](std::span<const RankIndex> /*ranks*/, int /*bucket*/,
                             const std::vector<std::vector<float>>& own) {
         std::vector<std::vector<double>> vectors;
         for (const std::vector<float>& one : own) vectors.emplace_back(one.begin(), one.end());

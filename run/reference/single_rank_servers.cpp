@@ -69,12 +69,12 @@ void play_again(const ServerLogs& logs, const StepOf& step_of, const Take& take)
 }
 
 // Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): each model pulls at the average as it is then.
-Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
     const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
-    std::map<std::int64_t, Own> all;
-    for (const std::int64_t worker : pushing_ranks(schedule)) {
+    std::map<RankIndex, Own> all;
+    for (const RankIndex worker : pushing_ranks(schedule)) {
         all[worker].model = single.model(perturbation);
         all[worker].gives_up.resize(single.layers().size());
     }
@@ -84,7 +84,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
         const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
         average.emplace_back(weights.begin(), weights.end());
     }
-    const auto make = [&](std::int64_t worker, Own& own) {
+    const auto make = [&](RankIndex worker, Own& own) {
         own.made = true;
         for (int m = 0; m < schedule.methods.get<Averaging>().period; ++m) {
             const std::int64_t first =
@@ -117,7 +117,7 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
         ++own.step;
     };
     play_again(
-        options.served, [&](std::int64_t of) { return all.at(of).step; }, pull);
+        options.served, [&](RankIndex of) { return all.at(of).step; }, pull);
     return single.result(*all.at(rank).model);
 }
 
@@ -125,16 +125,16 @@ Trained train_by_elastic_servers(const SingleRank& single, std::int64_t rank, in
 
 // The updates one after the other, of each bucket in the order that its server has written down, each by the gradients
 // of a worker at the weights that it got by its pulls of the step before.
-Trained train_by_servers(const SingleRank& single, std::int64_t rank, int perturbation) {
+Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     if (schedule.methods.get<Averaging>().period > 0) return train_by_elastic_servers(single, rank, perturbation);
     const ReferenceOptions& options = single.options();
     const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
     const std::unique_ptr<Program> model = single.model(perturbation);
     const Schedule kept = kept_by_server(schedule, -1);
-    Program server{kept, 0, options.wish, options.weights_seed, options.hyperparameters};
-    std::map<std::int64_t, Worker> workers;
-    for (const std::int64_t worker : pushing_ranks(schedule)) {
+    Program server{kept, RankIndex{0}, options.wish, options.weights_seed, options.hyperparameters};
+    std::map<RankIndex, Worker> workers;
+    for (const RankIndex worker : pushing_ranks(schedule)) {
         for (const Bucket& bucket : buckets) {
             workers[worker].weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
             workers[worker].gradients.emplace_back();
@@ -144,7 +144,7 @@ Trained train_by_servers(const SingleRank& single, std::int64_t rank, int pertur
         put_weights(server, buckets[b], workers.begin()->second.weights[b]);
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
-    const auto make = [&](std::int64_t first_rank, Worker& worker) {
+    const auto make = [&](RankIndex first_rank, Worker& worker) {
         for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
         const std::int64_t first = shard_of(schedule.mesh, first_rank) * schedule.batch_per_rank;
         single.sum_gradients(*model, worker.step, first, first + in_group * schedule.batch_per_rank,
@@ -172,7 +172,7 @@ Trained train_by_servers(const SingleRank& single, std::int64_t rank, int pertur
         ++worker.step;
     };
     play_again(
-        options.served, [&](std::int64_t of) { return workers.at(of).step; }, update_by);
+        options.served, [&](RankIndex of) { return workers.at(of).step; }, update_by);
     for (auto& [first_rank, worker] : workers) {
         if (shard_of(schedule.mesh, rank) / in_group != shard_of(schedule.mesh, first_rank) / in_group) continue;
         for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);

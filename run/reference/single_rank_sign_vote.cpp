@@ -6,8 +6,8 @@ namespace rehearse::run {
 
 // Where more of the ranks' gradients are below 0 than not, the weight goes up by the learning rate, where fewer, down,
 // else it stays. A gradient of 0 counts as one above.
-Trained train_by_vote(const SingleRank& single, std::int64_t /*rank*/, int perturbation) {
-    const auto vote = [](std::span<const std::int64_t> /*ranks*/, int /*bucket*/,
+Trained train_by_vote(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
+    const auto vote = [](std::span<const RankIndex> /*ranks*/, int /*bucket*/,
                          const std::vector<std::vector<float>>& own) {
         std::vector<float> decided;
         for (std::size_t i = 0; i < own.front().size(); ++i) {

@@ -44,7 +44,7 @@ public:
         }
         for (std::size_t i = 0; i < piece_of.size(); ++i) {
             const int owner = part_.network.layers[i].weights_of;
-            const int stage = piece_of[i] % stages_;
+            const StageIndex stage{piece_of[i] % stages_};
             if (owner >= 0 && piece_of[at(owner)] % stages_ != stage) other_stages_[owner].insert(stage);
         }
         begin = 0;
@@ -55,8 +55,8 @@ public:
         for (const auto& [layer, copy] : copies_) {
             const Place owner = placed_.at(layer);
             const std::int64_t table = parameters(made_[at(copy.stage)].part.network.layers[at(copy.layer)].op);
-            made_[at(owner.stage)].ties[owner.layer] = {StageIndex{copy.stage}, table};
-            made_[at(copy.stage)].ties[copy.layer] = {StageIndex{owner.stage}, table};
+            made_[at(owner.stage)].ties[owner.layer] = {copy.stage, table};
+            made_[at(copy.stage)].ties[copy.layer] = {owner.stage, table};
         }
         return std::move(made_);
     }
@@ -73,10 +73,10 @@ private:
             Layer copy = part_.network.layers[at(layer)];
             for (int& input : copy.inputs) input = held.at(input);
             Origin origin = part_.origins[at(layer)];
-            share_weights(copy, piece % stages_, origin);
+            share_weights(copy, StageIndex{piece % stages_}, origin);
             if (const auto* norm = std::get_if<BatchNorm>(&copy.op)) stage.part.network.state += 2 * norm->channels;
             held[layer] = append(stage, std::move(copy), std::move(origin));
-            placed_[layer] = {piece % stages_, held[layer]};
+            placed_[layer] = {StageIndex{piece % stages_}, held[layer]};
         }
         for (int layer = 0; layer < end; ++layer) {
             if (last_reader_[at(layer)] > piece) hand_over(stage, piece, layer, Movement::send, {held.at(layer)});
@@ -85,7 +85,7 @@ private:
     }
 
     /// Whose weights lie on another stage has a copy of its own there, as in Megatron-LM.
-    void share_weights(Layer& layer, int stage, Origin& origin) {
+    void share_weights(Layer& layer, StageIndex stage, Origin& origin) {
         if (layer.weights_of < 0) return;
         const int whole = layer.weights_of;
         const Place owner = placed_.at(whole);
@@ -107,7 +107,7 @@ private:
 
     /// Two stages sum their parts of a shared gradient; more have no axis to do it along.
     void check_places(const Layer& layer, int owner) const {
-        const std::set<int>& others = other_stages_.at(owner);
+        const std::set<StageIndex>& others = other_stages_.at(owner);
         if (others.size() < 2) return;
         throw InputError(fmt::format(
             "network '{}': '{}' and layers on {} other stages share the weights of '{}', whose gradient is summed over "
@@ -156,14 +156,16 @@ private:
     }
 
     struct Place {
-        int stage, layer;
+        StageIndex stage{0};
+        int layer = 0;
     };
 
     const Part& part_;
     bool tie_;
-    std::map<int, Place> placed_;                // layers of the whole
-    std::map<int, std::set<int>> other_stages_;  // by layer of the whole: of those that share its weights from afar
-    std::map<int, Place> copies_;                // of its weights, on the only such stage
+    std::map<int, Place> placed_;  // layers of the whole
+    std::map<int, std::set<StageIndex>>
+        other_stages_;             // by layer of the whole: of those that share its weights from afar
+    std::map<int, Place> copies_;  // of its weights, on the only such stage
     int stages_, pieces_;
     std::string axis_name_;
     std::vector<Stage> made_;

@@ -51,7 +51,7 @@ Bandwidth NicNeeds::most_into(int c, const StorageTier& tier) {
     const auto [entry, fresh] = into_.try_emplace({c, tier.name});
     if (!fresh) return entry->second;
     std::set<std::int64_t> nodes;
-    for (const std::int64_t rank : steps_.ranks_of(c)) nodes.insert(wiring_.node_of(rank));
+    for (const RankIndex rank : steps_.ranks_of(c)) nodes.insert(wiring_.node_of(rank));
     for (const std::int64_t node : nodes) entry->second += most_of_tier(wiring_, tier, TierUse::read, node);
     if (!tier.per_node) entry->second = std::min(entry->second, tier.read.value);
     return entry->second;

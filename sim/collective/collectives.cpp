@@ -175,7 +175,7 @@ std::vector<Collectives::Span> Collectives::spans(const Call& call) {
     return spans;
 }
 
-Bytes Collectives::sent(const Call& call, std::int64_t rank) {
+Bytes Collectives::sent(const Call& call, RankIndex rank) {
     if (of_library(call.algorithm)) return library_sent(call, mesh_);
     if (in_step(call)) return in_step_->sent(call);
     double elements = 0;

@@ -61,7 +61,7 @@ public:
     /// Collectives that were not run here have kept every rank until then.
     static void catch_up(Progress& progress, Seconds until);
     /// What one rank, the first of its group, sends over all rounds.
-    Bytes sent(const Call& call, std::int64_t rank);
+    Bytes sent(const Call& call, RankIndex rank);
     /// Messages of all groups and rounds.
     std::int64_t messages(const Call& call);
     /// Alike rounds of a collective that all ranks begin together: the bytes of each message over all these rounds, and

@@ -28,7 +28,7 @@ void index(std::vector<std::int32_t>& of_member, std::vector<std::int32_t>& ends
     }
 }
 
-Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends, double passes) {
+Exchange message(const Wiring& wiring, RankIndex rank, RankIndex peer, Bytes bytes, bool sends, double passes) {
     std::vector<Hop> hops;
     const std::int64_t from = sends ? rank : peer;
     const std::int64_t to = sends ? peer : rank;
@@ -37,14 +37,6 @@ Exchange message(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Byt
     afterwards += wiring.beyond(wiring.across(from, to), bytes, alone);
     if (!sends) afterwards += passes * (wiring.combine(from, to) * bytes);
     return {peer, bytes, sends, afterwards};
-}
-
-std::int64_t neighbour(const Mesh& mesh, std::int64_t rank, int axis, std::int64_t offset) {
-    std::vector<std::int64_t> at = coordinates(mesh, rank);
-    std::int64_t& along = at[static_cast<std::size_t>(axis)];
-    along += offset;
-    require(along >= 0 && along < mesh.axes[static_cast<std::size_t>(axis)].size, "a message stays on its axis");
-    return rank_at(mesh, at);
 }
 
 }  // namespace
@@ -60,7 +52,7 @@ Exchanges::Exchanges(Groups groups, const Call& call, const Wiring& wiring, std:
       rounds_(rounds_of(call, groups_)),
       visitors_(visitors) {}
 
-std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
+std::vector<Exchange> Exchanges::of(std::int64_t round, RankIndex rank) {
     const auto [entry, fresh] = open_.try_emplace(round);
     Round& made = entry->second;
     if (fresh) {
@@ -79,8 +71,8 @@ std::vector<Exchange> Exchanges::of(std::int64_t round, std::int64_t rank) {
 }
 
 Exchange Exchanges::seen_by_member(const Message& one, std::int64_t group, bool sends) const {
-    const std::int64_t from = groups_.rank(group, one.from);
-    const std::int64_t to = groups_.rank(group, one.to);
+    const RankIndex from = groups_.rank(group, one.from);
+    const RankIndex to = groups_.rank(group, one.to);
     if (in_switch_) {
         return {sends ? to : from, in_switch_->bytes * bytes_of(one, type_), sends,
                 wiring_.stretched_inside(in_switch_->latency)};
@@ -88,15 +80,15 @@ Exchange Exchanges::seen_by_member(const Message& one, std::int64_t group, bool 
     return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(one, type_), sends, passes(one.combine));
 }
 
-Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send) {
-    return message(wiring, rank, neighbour(mesh, rank, send.axis, send.offset), send.bytes, true, 0);
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, RankIndex rank, const Send& send) {
+    return message(wiring, rank, neighbour(mesh, send.axis, rank, send.offset), send.bytes, true, 0);
 }
 
-Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv) {
-    return message(wiring, rank, neighbour(mesh, rank, recv.axis, recv.offset), recv.bytes, false, 0);
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, RankIndex rank, const Recv& recv) {
+    return message(wiring, rank, neighbour(mesh, recv.axis, rank, recv.offset), recv.bytes, false, 0);
 }
 
-Exchange point_to_point(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends) {
+Exchange point_to_point(const Wiring& wiring, RankIndex rank, RankIndex peer, Bytes bytes, bool sends) {
     return message(wiring, rank, peer, bytes, sends, 0);
 }
 

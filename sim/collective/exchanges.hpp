@@ -15,7 +15,7 @@ namespace rehearse::sim {
 
 /// A message as one of its ends sees it.
 struct Exchange {
-    std::int64_t peer = 0;  // rank
+    RankIndex peer{0};  // rank
     Bytes bytes;
     bool sends = false;
     Seconds afterwards;  // from its last byte's leaving until this end is free: latency, and combining where received
@@ -30,7 +30,7 @@ public:
     Exchanges(Groups groups, const Call& call, const Wiring& wiring, std::int64_t visitors);
 
     std::int64_t rounds() const { return rounds_.rounds(); }
-    std::vector<Exchange> of(std::int64_t round, std::int64_t rank);
+    std::vector<Exchange> of(std::int64_t round, RankIndex rank);
 
 private:
     struct Round {
@@ -57,9 +57,9 @@ struct Begun {
 };
 
 /// Of a Send or Recv.
-Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Send& send);
-Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, std::int64_t rank, const Recv& recv);
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, RankIndex rank, const Send& send);
+Exchange point_to_point(const Mesh& mesh, const Wiring& wiring, RankIndex rank, const Recv& recv);
 /// A message between two ranks as `rank`, which sends or receives it, sees it.
-Exchange point_to_point(const Wiring& wiring, std::int64_t rank, std::int64_t peer, Bytes bytes, bool sends);
+Exchange point_to_point(const Wiring& wiring, RankIndex rank, RankIndex peer, Bytes bytes, bool sends);
 
 }  // namespace rehearse::sim

@@ -104,7 +104,7 @@ void FollowedRow::enter(State& state, std::int32_t number) {
         if (rank.round == 0 && stages_[rank.stage].earliest > rank.when) {
             return come(state, number, stages_[rank.stage].earliest);
         }
-        messages = stages_[rank.stage].track->messages_of(number);
+        messages = stages_[rank.stage].track->messages_of(RankIndex{number});
         if (!messages.empty()) break;
     }
     if (messages.empty()) return come(state, number, rank.when);  // to the end

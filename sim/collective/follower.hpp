@@ -27,7 +27,7 @@ public:
         std::vector<std::int32_t> of_rank, ends_of_rank;  // messages of each rank, sent or received
 
         std::span<const std::int32_t> route(std::int32_t message) const;
-        std::span<const std::int32_t> messages_of(std::int64_t rank) const;
+        std::span<const std::int32_t> messages_of(RankIndex rank) const;
     };
     /// The pattern must outlive this.
     const Track& of(const Pattern& pattern, std::int64_t ranks);

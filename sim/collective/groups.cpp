@@ -77,10 +77,10 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     return groups;
 }
 
-Groups groups_among(std::vector<std::int64_t> members, const Algorithm& algorithm, const Wiring& wiring) {
+Groups groups_among(std::vector<RankIndex> members, const Algorithm& algorithm, const Wiring& wiring) {
     Groups groups;
     groups.shape.size = std::ssize(members);
-    groups.members = std::make_shared<const std::vector<std::int64_t>>(std::move(members));
+    groups.members = std::make_shared<const std::vector<RankIndex>>(std::move(members));
     settle(groups, algorithm, wiring, fmt::format("of {} ranks", groups.shape.size));
     return groups;
 }

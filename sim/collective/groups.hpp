@@ -20,17 +20,17 @@ struct Groups {
     // Ranks lie in blocks of `block`, and each block has `begins` groups, whose first members follow on each other from
     // `first` on. Of a whole axis, block = stride * size, begins = stride and first = 0; of a pair, less of each block.
     std::int64_t block = 1, begins = 1, first = 0;
-    std::shared_ptr<const std::vector<std::int64_t>> members{};  // of the only group, where they lie on no axis
+    std::shared_ptr<const std::vector<RankIndex>> members{};  // of the only group, where they lie on no axis
 
-    std::int64_t rank(std::int64_t group, std::int64_t member) const {
+    RankIndex rank(std::int64_t group, std::int64_t member) const {
         if (members != nullptr) return (*members)[static_cast<std::size_t>(member)];
-        return group / begins * block + first + group % begins + member * stride;
+        return RankIndex{group / begins * block + first + group % begins + member * stride};
     }
     /// Of a rank that is in one.
-    std::int64_t group_of(std::int64_t rank) const {
+    std::int64_t group_of(RankIndex rank) const {
         return members != nullptr ? 0 : rank / block * begins + (rank % block - first) % stride;
     }
-    std::int64_t member_of(std::int64_t rank) const {
+    std::int64_t member_of(RankIndex rank) const {
         return members != nullptr ? std::ranges::find(*members, rank) - members->begin()
                                   : (rank % block - first) / stride;
     }
@@ -54,7 +54,7 @@ inline Call call_of(const Communicate& communicate) {
 /// touch: InputError otherwise.
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
 /// The same of one group of any ranks, in the order of their places in it.
-Groups groups_among(std::vector<std::int64_t> members, const Algorithm& algorithm, const Wiring& wiring);
+Groups groups_among(std::vector<RankIndex> members, const Algorithm& algorithm, const Wiring& wiring);
 /// Whether the first per_node members of each group are on one node, the next on another, and so on.
 bool fills_nodes(const Groups& groups, const Wiring& wiring);
 

@@ -35,7 +35,7 @@ void by_rank(Tracks::Track& track, const std::vector<PatternMessage>& messages, 
 
 std::span<const std::int32_t> Tracks::Track::route(std::int32_t message) const { return part(links, ends, message); }
 
-std::span<const std::int32_t> Tracks::Track::messages_of(std::int64_t rank) const {
+std::span<const std::int32_t> Tracks::Track::messages_of(RankIndex rank) const {
     return part(of_rank, ends_of_rank, rank);
 }
 

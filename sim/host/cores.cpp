@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/host/cores.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace rehearse::sim {
@@ -10,18 +8,19 @@ namespace rehearse::sim {
 Cores::Cores(const Machine& machine, std::int64_t ranks) {
     for (const SharedCores& shared : machine.shared_cores) {
         Pool pool{shared.cores, {}};
-        std::ranges::copy_if(shared.devices, std::back_inserter(pool.ranks),
-                             [&](std::int64_t device) { return device < ranks; });
+        for (const std::int64_t device : shared.devices) {
+            if (device < ranks) pool.ranks.emplace_back(device);
+        }
         if (std::ssize(pool.ranks) <= pool.cores) continue;
         pool_of_.resize(static_cast<std::size_t>(ranks), -1);
-        for (const std::int64_t rank : pool.ranks) {
+        for (const RankIndex rank : pool.ranks) {
             pool_of_[static_cast<std::size_t>(rank)] = static_cast<int>(pools_.size());
         }
         pools_.push_back(std::move(pool));
     }
 }
 
-double Cores::crowding(std::int64_t rank) const {
+double Cores::crowding(RankIndex rank) const {
     const int pool = pool_of(rank);
     if (pool < 0) return 1;
     const Pool& of = pools_[static_cast<std::size_t>(pool)];

@@ -17,13 +17,13 @@ public:
 
     struct Pool {
         std::int64_t cores = 1;
-        std::vector<std::int64_t> ranks;  // more than cores
+        std::vector<RankIndex> ranks;  // more than cores
     };
     const std::vector<Pool>& pools() const { return pools_; }
     /// Index into pools(); -1: the rank has a core to itself, whoever computes.
-    int pool_of(std::int64_t rank) const { return pool_of_.empty() ? -1 : pool_of_[static_cast<std::size_t>(rank)]; }
+    int pool_of(RankIndex rank) const { return pool_of_.empty() ? -1 : pool_of_[static_cast<std::size_t>(rank)]; }
     /// How much longer a rank computes while all ranks of its pool do.
-    double crowding(std::int64_t rank) const;
+    double crowding(RankIndex rank) const;
 
 private:
     std::vector<Pool> pools_;

@@ -109,7 +109,7 @@ Machine with_loader(Machine machine, const Loader& loader, const Schedule& sched
         loads.push_back(loads_from(rank_class, stacking) || loads_from(rank_class, to_device));
     }
     const std::int64_t all = std::min(ranks(schedule.mesh), device_count(machine));
-    for (std::int64_t rank = 0; rank < all; ++rank) {
+    for (RankIndex rank{0}; rank < all; ++rank) {
         if (!loads[static_cast<std::size_t>(class_of(schedule, rank))]) continue;
         const DeviceAt at = locate(machine, rank);
         Node& node = nodes[at.node];

@@ -33,7 +33,7 @@ public:
         : steps_(steps), wiring_(wiring), collectives_(collectives) {}
 
     /// `alone`: what the step takes without a delay.
-    Toll of(const Step& step, std::int64_t rank, Seconds alone) {
+    Toll of(const Step& step, RankIndex rank, Seconds alone) {
         const Mesh& mesh = steps_.schedule().mesh;
         if (const auto* send = std::get_if<Send>(&step.action))
             return of_message(rank, rank + send->offset * stride(mesh, send->axis), send->bytes);
@@ -53,7 +53,7 @@ private:
     }
 
     // A round is late once, however many messages the rank has in it.
-    Toll of_call(const Communicate& communicate, std::int64_t rank, Seconds alone) {
+    Toll of_call(const Communicate& communicate, RankIndex rank, Seconds alone) {
         const Call call = call_of(communicate);
         if (of_library(call.algorithm)) {
             const double all = processors_of(class_of(wiring_.machine(), rank));
@@ -91,7 +91,7 @@ Seconds common(const Event& a, const Event& b) {
 using Events = std::vector<const Event*>;
 
 // The steps of one class as the timeline shows them on one rank, in the order of the steps.
-Events events_of(const RankClass& rank_class, std::int64_t rank, const Timeline& timeline) {
+Events events_of(const RankClass& rank_class, RankIndex rank, const Timeline& timeline) {
     using Key = std::pair<Stream, std::string_view>;
     std::map<Key, const Event*> by_name;
     for (const Event& event : timeline.events) {
@@ -109,15 +109,14 @@ constexpr Seconds no_gap{1e-9};
 
 // When the core of a rank computes, or all those that it shares with others do; without the steps of its class from
 // `waiting` on. `events` by class.
-std::vector<Interval> busy_times(const Steps& steps, const std::vector<Events>& events, std::int64_t rank,
+std::vector<Interval> busy_times(const Steps& steps, const std::vector<Events>& events, RankIndex rank,
                                  std::size_t waiting) {
     const int pool = steps.cores().pool_of(rank);
-    const std::vector<std::int64_t> own{rank};
-    const std::vector<std::int64_t>& ranks =
-        pool < 0 ? own : steps.cores().pools()[static_cast<std::size_t>(pool)].ranks;
+    const std::vector<RankIndex> own{rank};
+    const std::vector<RankIndex>& ranks = pool < 0 ? own : steps.cores().pools()[static_cast<std::size_t>(pool)].ranks;
     const std::int64_t cores = pool < 0 ? 1 : steps.cores().pools()[static_cast<std::size_t>(pool)].cores;
     std::vector<std::pair<Seconds, int>> changes;
-    for (const std::int64_t each : ranks) {
+    for (const RankIndex each : ranks) {
         const Events& of_rank = events[static_cast<std::size_t>(steps.class_of(each))];
         const std::size_t count = steps.class_of(each) == steps.class_of(rank) ? waiting : of_rank.size();
         for (std::size_t i = 0; i < count; ++i) {
@@ -178,7 +177,7 @@ Seconds delay_of(const Toll& toll, Seconds alone, Seconds busy) {
 std::vector<Seconds> losses_of(const Steps& steps, int c, const std::vector<Events>& all, Tolls& tolls) {
     const std::vector<Step>& program = steps.schedule().classes[static_cast<std::size_t>(c)].steps;
     const Events& events = all[static_cast<std::size_t>(c)];
-    const std::int64_t rank = steps.first_rank(c);
+    const RankIndex rank = steps.first_rank(c);
     std::vector<Seconds> extra(program.size());
     for (std::size_t i = 0; i < program.size(); ++i) {
         const Seconds start = events[i]->start, length = events[i]->end - start;
@@ -216,9 +215,10 @@ void join_ends(const Steps& steps, std::vector<std::vector<Seconds>>& extra) {
             const Step& step = classes[c].steps[i];
             const auto* send = std::get_if<Send>(&step.action);
             if (send == nullptr) continue;
-            const std::int64_t apart = send->offset * stride(steps.schedule().mesh, send->axis);
-            const Channel channel{steps.class_of(steps.first_rank(static_cast<int>(c)) + apart), send->axis,
-                                  -send->offset, step.stream == Stream::send_gradients};
+            const RankIndex peer =
+                neighbour(steps.schedule().mesh, send->axis, steps.first_rank(static_cast<int>(c)), send->offset);
+            const Channel channel{steps.class_of(peer), send->axis, -send->offset,
+                                  step.stream == Stream::send_gradients};
             Seconds& other = *received.at(channel).at(sent[channel]++);
             other = extra[c][i] = std::max(extra[c][i], other);
         }

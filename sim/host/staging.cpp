@@ -87,7 +87,7 @@ Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const st
     }
     std::set<std::int64_t> nodes;
     const std::int64_t all = ranks(schedule.mesh);
-    for (std::int64_t rank = 0; rank < all; ++rank) {
+    for (RankIndex rank{0}; rank < all; ++rank) {
         if (shard_of(schedule.mesh, rank) == 0) nodes.insert(locate(machine, rank).node);
     }
     Checkpoint made;

@@ -46,11 +46,11 @@ int FlowAggregates::add(std::span<const Flow> flows) {
 
 // A pool is a link that carries as much work a second as it has cores, and each rank has one of its own that carries
 // what one core does. Links of the machine have numbers from 0 on.
-int FlowAggregates::add_work(const Cores& cores, std::span<const std::int64_t> ranks) {
+int FlowAggregates::add_work(const Cores& cores, std::span<const RankIndex> ranks) {
     require(links_ == 0, "aggregates are added before one is asked about");
     const int number = static_cast<int>(aggregates_.size());
     found_[-1 - std::ssize(cores.pools()) - number].push_back({number, 1});
-    for (const std::int64_t rank : ranks) {
+    for (const RankIndex rank : ranks) {
         const int pool = cores.pool_of(rank);
         if (pool < 0) continue;
         LinkWeights& weights = found_[-1 - pool];

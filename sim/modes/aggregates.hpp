@@ -25,7 +25,7 @@ public:
     /// Adds these messages and returns the aggregate's number. All are added before the first is asked about.
     int add(std::span<const Flow> flows);
     /// Adds ranks that compute, whose bytes are seconds on a core of their own, and returns the aggregate's number.
-    int add_work(const Cores& cores, std::span<const std::int64_t> ranks);
+    int add_work(const Cores& cores, std::span<const RankIndex> ranks);
     /// Adds what fills a link that all such aggregates share, whose bytes are the seconds that it takes by itself, and
     /// returns the aggregate's number.
     int add_filling();

@@ -82,7 +82,7 @@ private:
     void make_groups(const Options& options) {
         const int axis = group_axis();
         groups_.resize(at(group_count()));
-        for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) {
+        for (RankIndex rank{0}; rank < steps_.ranks(); ++rank) {
             groups_[at(axis < 0 ? 0 : place_on(schedule_.mesh, axis, rank))].ranks.push_back(rank);
         }
         for (int iteration = 0; iteration < iterations_; ++iteration) {
@@ -96,7 +96,7 @@ private:
 
     double slowest(const WorkerGroup& group, const std::vector<double>& drawn) const {
         double most = 0;
-        for (const std::int64_t rank : group.ranks) most = std::max(most, drawn[at(rank)]);
+        for (const RankIndex rank : group.ranks) most = std::max(most, drawn[at(rank)]);
         return most;
     }
 
@@ -175,7 +175,7 @@ private:
         if (!known.second) return known.first->second;
         Seconds most;
         const bool computes = schedule_.classes.front().steps[at(step)].stream == Stream::compute;
-        for (const std::int64_t rank : group.ranks) {
+        for (const RankIndex rank : group.ranks) {
             const double crowding = computes ? steps_.cores().crowding(rank) : 1;
             most = std::max(most, steps_.duration(step, rank) * crowding);
         }

@@ -88,8 +88,8 @@ std::vector<FlowPhase> Calls::shared_phases(int rank_class, int step, Seconds al
 // Behind all aggregates of messages, whose numbers are those of their flows in the traffic.
 void Calls::add_work(int c) {
     const Cores& cores = steps_.cores();
-    const std::vector<std::int64_t>& ranks = steps_.ranks_of(c);
-    if (std::ranges::none_of(ranks, [&](std::int64_t rank) { return cores.pool_of(rank) >= 0; })) return;
+    const std::vector<RankIndex>& ranks = steps_.ranks_of(c);
+    if (std::ranges::none_of(ranks, [&](RankIndex rank) { return cores.pool_of(rank) >= 0; })) return;
     const int aggregate = aggregates_.add_work(cores, ranks);
     for (int step = 0; step < std::ssize(steps_.schedule().classes[at(c)].steps); ++step) {
         work_[at(c)].push_back({aggregate, steps_.slowest(c, step).value, Seconds{0}});
@@ -112,8 +112,9 @@ void Calls::add_message(int c, int step, const Send& send) {
     if (fresh) {
         std::vector<Flow> flows;
         const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
-        for (const std::int64_t rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
-        known->second = {steps_.class_of(steps_.first_rank(c) + apart), add_aggregate(flows)};
+        for (const RankIndex rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
+        const RankIndex peer = neighbour(steps_.schedule().mesh, send.axis, steps_.first_rank(c), send.offset);
+        known->second = {steps_.class_of(peer), add_aggregate(flows)};
         tell(known->second.first, c);
     }
     const auto [peer, aggregate] = known->second;
@@ -183,10 +184,11 @@ std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& p
     for (std::int64_t group = 0; group < groups.count; ++group) {
         if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
         for (const rehearse::Message& message : of_round) {
-            const Flow flow{groups.rank(group, message.from), groups.rank(group, message.to)};
+            const RankIndex from = groups.rank(group, message.from), to = groups.rank(group, message.to);
+            const Flow flow{from, to};
             const bool apart = phase.repeats == 1;
-            Messages& messages = by_classes[apart ? std::pair{steps_.class_of(flow.from), steps_.class_of(flow.to)}
-                                                  : std::pair{lead, lead}];
+            Messages& messages =
+                by_classes[apart ? std::pair{steps_.class_of(from), steps_.class_of(to)} : std::pair{lead, lead}];
             messages.flows.push_back(flow);
             messages.combine =
                 std::max(messages.combine, wiring_.combine(flow.from, flow.to) * passes(message.combine));

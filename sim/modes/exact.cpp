@@ -20,7 +20,7 @@ namespace s4u = simgrid::s4u;
 namespace {
 
 struct RankState {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     int rank_class = 0;
     std::vector<s4u::SemaphorePtr> ended;  // by step; only where another stream waits
     s4u::BarrierPtr iteration;
@@ -66,7 +66,7 @@ public:
 
     Prediction run() {
         std::vector<RankState> ranks(static_cast<std::size_t>(steps_.ranks()));
-        for (std::int64_t rank = 0; rank < steps_.ranks(); ++rank) start(ranks[static_cast<std::size_t>(rank)], rank);
+        for (RankIndex rank{0}; rank < steps_.ranks(); ++rank) start(ranks[static_cast<std::size_t>(rank)], rank);
         simulation_.run();
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    void start(RankState& state, std::int64_t rank) {
+    void start(RankState& state, RankIndex rank) {
         state.rank = rank;
         state.rank_class = steps_.class_of(rank);
         const Program& program = programs_[static_cast<std::size_t>(state.rank_class)];
@@ -133,7 +133,7 @@ private:
             schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
         FlowKey key{no_flow, 0, 0, 0};
         const auto message = [&](const auto& m, bool sends) {
-            const std::int64_t peer = state.rank + m.offset * stride(schedule.mesh, m.axis);
+            const RankIndex peer = neighbour(schedule.mesh, m.axis, state.rank, m.offset);
             const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
             key = {gradients ? -2 : -1, sends ? state.rank : peer, sends ? peer : state.rank, 0};
         };
@@ -180,7 +180,7 @@ private:
     /// others don't meet its own.
     Mail::Moved library(const RankState& state, int step, const Communicate& bucket, Seconds when, Bytes& sent) {
         const Mesh& mesh = steps_.schedule().mesh;
-        const std::vector<std::int64_t> group = group_of(mesh, bucket.axis, state.rank);
+        const std::vector<RankIndex> group = group_of(mesh, bucket.axis, state.rank);
         const auto [known, fresh] = gathered_.try_emplace({bucket.axis, group.front()});
         if (fresh) known->second = s4u::Barrier::create(static_cast<unsigned>(group.size()));
         simulation_.sleep_until(when);
@@ -191,7 +191,7 @@ private:
         return {when, end + steps_.extra(state.rank_class, step)};
     }
 
-    Mail::Moved compute(const Step& of, int step, std::int64_t rank, Seconds when) {
+    Mail::Moved compute(const Step& of, int step, RankIndex rank, Seconds when) {
         const Seconds duration = steps_.duration(step, rank);
         const int pool = of.stream == Stream::compute ? steps_.cores().pool_of(rank) : -1;
         if (pool < 0) return {when, when + duration};

@@ -16,7 +16,7 @@ std::vector<double> follow(const Mesh& mesh, std::span<const Begun> row, const W
     for (const Begun& begun : row) exchanges.emplace_back(mesh, begun.call, wiring, ranks);
     Simulation simulation{wiring, ranks};
     Mail mail{simulation};
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (RankIndex rank{0}; rank < ranks; ++rank) {
         simulation.start(rank, [&, rank] {
             double& mine = ready[static_cast<std::size_t>(rank)];
             Seconds when = Seconds{mine} - origin;

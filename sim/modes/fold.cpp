@@ -17,7 +17,7 @@ Fold::Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* 
         touch(static_cast<int>(classes_.size()) - 1);
     }
     if (classes_.size() > 1) return;
-    for (std::int64_t rank = 0; rank < steps.ranks(); ++rank) {
+    for (RankIndex rank{0}; rank < steps.ranks(); ++rank) {
         crowding_ = std::max(crowding_, steps.cores().crowding(rank));
     }
 }

@@ -64,7 +64,7 @@ s4u::Mailbox* Mail::box(int channel, std::int64_t from, std::int64_t to) {
     return found;
 }
 
-Mail::Moved Mail::exchange(std::int64_t rank, std::span<const Exchange> messages, int channel, Seconds when) {
+Mail::Moved Mail::exchange(RankIndex rank, std::span<const Exchange> messages, int channel, Seconds when) {
     if (messages.empty()) return {when, when};
     simulation_.sleep_until(when);
     std::vector<s4u::CommPtr> comms;

@@ -25,10 +25,10 @@ public:
     };
     /// All of one rank's messages of one round, from `when` on. Those of one channel do not match another's: a
     /// communicator's stream, or, at both ends of a message, the sender's.
-    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, Stream channel, Seconds when) {
+    Moved exchange(RankIndex rank, std::span<const Exchange> messages, Stream channel, Seconds when) {
         return exchange(rank, messages, static_cast<int>(channel), when);
     }
-    Moved exchange(std::int64_t rank, std::span<const Exchange> messages, int channel, Seconds when);
+    Moved exchange(RankIndex rank, std::span<const Exchange> messages, int channel, Seconds when);
     /// Messages sent so far.
     std::int64_t count() const { return count_; }
 

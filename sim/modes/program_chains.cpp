@@ -15,7 +15,7 @@ int lane_of(const ProgramNode& node, const Meetings& meetings, int meeting) {
 
 }  // namespace
 
-RankChains chains_of(const std::vector<ProgramNode>& nodes, const Meetings& meetings, std::int64_t rank) {
+RankChains chains_of(const std::vector<ProgramNode>& nodes, const Meetings& meetings, RankIndex rank) {
     const std::vector<std::vector<int>>& waits = meetings.waits[at(rank)];
     RankChains made;
     made.waits.resize(nodes.size());

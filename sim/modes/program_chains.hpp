@@ -21,6 +21,6 @@ struct RankChains {
 
 /// A node goes on with a chain that ends with one that it waits for, of the same device, host or channel if there is
 /// one.
-RankChains chains_of(const std::vector<ProgramNode>& nodes, const Meetings& meetings, std::int64_t rank);
+RankChains chains_of(const std::vector<ProgramNode>& nodes, const Meetings& meetings, RankIndex rank);
 
 }  // namespace rehearse::sim

@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // sender, receiver, tag
+    using Key = std::tuple<RankIndex, RankIndex, std::int64_t>;  // sender, receiver, tag
     struct Messages {
         std::vector<int> sends, receives;  // nodes
     };
@@ -46,7 +46,7 @@ private:
         collectives_.resize(programs_.groups.size());
         for (std::size_t group = 0; group < programs_.groups.size(); ++group)
             collectives_[group].resize(programs_.groups[group].size());
-        for (std::int64_t rank = 0; rank < std::ssize(programs_.ranks); ++rank) {
+        for (RankIndex rank{0}; rank < std::ssize(programs_.ranks); ++rank) {
             const std::vector<ProgramNode>& nodes = programs_.ranks[at(rank)];
             for (std::size_t i = 0; i < nodes.size(); ++i) {
                 const ProgramNode& node = nodes[i];
@@ -57,7 +57,7 @@ private:
                     messages_[{node.peer, rank, node.tag}].receives.push_back(index);
                 } else if (node.kind == Kind::collective) {
                     const auto group = at(node.group);
-                    const std::vector<std::int64_t>& members = programs_.groups.at(group);
+                    const std::vector<RankIndex>& members = programs_.groups.at(group);
                     const auto member = std::ranges::find(members, rank);
                     require(member != members.end(), "a rank takes part in collectives of its own groups");
                     collectives_[group][at(member - members.begin())].push_back(index);
@@ -72,7 +72,7 @@ private:
     }
 
     // The nodes at the same place of these lists meet; places[k] is of lists[k].
-    void match(const std::vector<std::int64_t>& ranks, const std::vector<const std::vector<int>*>& lists) {
+    void match(const std::vector<RankIndex>& ranks, const std::vector<const std::vector<int>*>& lists) {
         const int channel = channels_++;
         for (std::size_t i = 0; i < lists.front()->size(); ++i) {
             Rendezvous& meeting = result_.all.emplace_back();
@@ -91,7 +91,7 @@ private:
     }
 
     void match_group(std::size_t group) {
-        const std::vector<std::int64_t>& members = programs_.groups[group];
+        const std::vector<RankIndex>& members = programs_.groups[group];
         const std::vector<std::vector<int>>& nodes = collectives_[group];
         if (members.empty()) return;
         for (std::size_t k = 1; k < members.size(); ++k) {
@@ -113,7 +113,7 @@ private:
         match(members, lists);
     }
 
-    [[noreturn]] void refuse_alone(NodePlace place, std::int64_t other) const {
+    [[noreturn]] void refuse_alone(NodePlace place, RankIndex other) const {
         throw InputError(fmt::format("{} has no counterpart on rank {}, which is in its group", text(place), other));
     }
 
@@ -149,7 +149,7 @@ private:
             for (std::size_t i = 0; i < waits.size(); ++i) {
                 counts.push_back(static_cast<int>(waits[i].size()));
                 for (const int before : waits[i]) after[rank][at(before)].push_back(static_cast<int>(i));
-                if (waits[i].empty()) ready.push_back({static_cast<std::int64_t>(rank), static_cast<int>(i)});
+                if (waits[i].empty()) ready.push_back({RankIndex{rank}, static_cast<int>(i)});
             }
         }
         std::vector<std::size_t> come(result_.all.size());

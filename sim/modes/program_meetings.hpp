@@ -11,7 +11,7 @@ namespace rehearse::sim {
 
 /// A node of a rank's program.
 struct NodePlace {
-    std::int64_t rank = 0;
+    RankIndex rank{0};
     int node = 0;
 };
 

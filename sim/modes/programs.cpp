@@ -27,7 +27,7 @@ namespace {
 
 using Kind = ProgramNode::Kind;
 
-Event event_of(const ProgramNode& node, std::int64_t rank) {
+Event event_of(const ProgramNode& node, RankIndex rank) {
     Event event;
     event.rank = rank;
     event.step = node.name;
@@ -61,7 +61,7 @@ Event event_of(const ProgramNode& node, std::int64_t rank) {
 }
 
 // As a plan chooses it (schedule/mesh.cpp, schedule/layer_steps.cpp).
-Algorithm usual_algorithm(CollectiveKind kind, const std::vector<std::int64_t>& members, const Wiring& wiring) {
+Algorithm usual_algorithm(CollectiveKind kind, const std::vector<RankIndex>& members, const Wiring& wiring) {
     if (kind == CollectiveKind::all_to_all) return Algorithm{.name = "pairwise"};
     if (kind == CollectiveKind::broadcast) return Algorithm{.name = "chain"};
     if (kind != CollectiveKind::all_reduce) return Algorithm{};
@@ -98,7 +98,7 @@ public:
           traffic_(wiring),
           mail_(simulation_, options.links ? &traffic_ : nullptr) {
         std::int64_t count = 0;
-        for (std::int64_t rank = 0; rank < std::ssize(programs.ranks); ++rank) {
+        for (RankIndex rank{0}; rank < std::ssize(programs.ranks); ++rank) {
             ranks_.push_back(std::make_unique<RankState>());
             ranks_.back()->chains = chains_of(programs.ranks[at(rank)], meetings_, rank);
             count += std::ssize(ranks_.back()->chains.chains);
@@ -113,7 +113,7 @@ public:
     }
 
     Prediction run() {
-        for (std::int64_t rank = 0; rank < std::ssize(ranks_); ++rank) start(rank);
+        for (RankIndex rank{0}; rank < std::ssize(ranks_); ++rank) start(rank);
         simulation_.run();
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.rank, a.start} < std::tuple{b.rank, b.start};
@@ -138,7 +138,7 @@ private:
     void add_collective(const Rendezvous& meeting) {
         const ProgramNode& node = node_at(meeting.places.front());
         if (node.kind != Kind::collective || exchanges_.contains(key_of(node))) return;
-        const std::vector<std::int64_t>& members = programs_.groups[at(node.group)];
+        const std::vector<RankIndex>& members = programs_.groups[at(node.group)];
         const auto size = std::ssize(members);
         Call call = call_of(node, size);
         call.algorithm = call.kind == CollectiveKind::all_reduce && options_.all_reduce
@@ -148,7 +148,7 @@ private:
                            Exchanges{groups_among(members, call.algorithm, wiring_), call, wiring_, size});
     }
 
-    void start(std::int64_t rank) {
+    void start(RankIndex rank) {
         RankState& state = *ranks_[at(rank)];
         for (const int waiters : state.chains.waiters)
             state.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
@@ -164,7 +164,7 @@ private:
     }
 
     // `when` is the actor's own clock, which runs ahead of SimGrid's while nobody else can see the difference.
-    Seconds take(const RankState& state, std::int64_t rank, int index, Seconds when) {
+    Seconds take(const RankState& state, RankIndex rank, int index, Seconds when) {
         const ProgramNode& node = programs_.ranks[at(rank)][at(index)];
         for (const int before : state.chains.waits[at(index)]) {
             state.ended[at(before)]->acquire();
@@ -196,8 +196,7 @@ private:
         return {start, end};
     }
 
-    Mail::Moved meet(const ProgramNode& node, std::int64_t rank, const Rendezvous& meeting, Seconds when,
-                     Event& event) {
+    Mail::Moved meet(const ProgramNode& node, RankIndex rank, const Rendezvous& meeting, Seconds when, Event& event) {
         if (node.kind != Kind::collective) {
             const bool sends = node.kind == Kind::send;
             if (sends) event.bytes = node.bytes;

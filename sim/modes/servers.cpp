@@ -20,12 +20,12 @@ Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulatio
     }
 }
 
-bool Servers::trades(std::int64_t rank, const PushPull& push_pull) const {
+bool Servers::trades(RankIndex rank, const PushPull& push_pull) const {
     return push_pull.group < 0 || place_on(schedule_.mesh, push_pull.group, rank) == 0;
 }
 
 void Servers::expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times) {
-    const auto traders = std::ranges::count_if(group.ranks, [&](std::int64_t rank) { return trades(rank, push_pull); });
+    const auto traders = std::ranges::count_if(group.ranks, [&](RankIndex rank) { return trades(rank, push_pull); });
     servers_[at(push_pull.server)].requests += traders * times;
 }
 
@@ -54,8 +54,8 @@ Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int ite
     Server& server = servers_[at(push_pull.server)];
     const Bytes each = size_of(push_pull.type);
     std::vector<s4u::CommPtr> comms;
-    std::vector<std::int64_t> from;
-    for (const std::int64_t rank : group.ranks) {
+    std::vector<RankIndex> from;
+    for (const RankIndex rank : group.ranks) {
         if (!trades(rank, push_pull)) continue;
         from.push_back(rank);
         if (rank != server.device) {
@@ -65,7 +65,7 @@ Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int ite
     const auto over = [&](Bytes bytes, bool back) {
         for (const s4u::CommPtr& comm : comms) comm->wait();
         Seconds last = simulation_.now();
-        for (const std::int64_t rank : from) {
+        for (const RankIndex rank : from) {
             if (rank == server.device) continue;
             const Seconds after = back ? latency(server.device, rank, bytes) : latency(rank, server.device, bytes);
             last = std::max(last, simulation_.now() + after);
@@ -80,7 +80,7 @@ Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int ite
         server.waiting->release();
     }
     for (std::size_t i = 0; i < from.size(); ++i) done->acquire();
-    for (const std::int64_t rank : from) {
+    for (const RankIndex rank : from) {
         if (rank != server.device) {
             comms.push_back(send(server.device, rank, each * static_cast<double>(push_pull.received)));
         }
@@ -97,7 +97,7 @@ void Servers::serve(std::int64_t index) {
         const Request request = server.queue.front();
         server.queue.pop_front();
         Event event;
-        event.rank = steps_.ranks() + index;
+        event.rank = RankIndex{steps_.ranks() + index};
         event.bucket = request.push_pull->bucket;
         event.step = fmt::format("bucket{}:serve", request.push_pull->bucket);
         event.layer = fmt::format("bucket{}", request.push_pull->bucket);

@@ -15,7 +15,7 @@ namespace rehearse::sim {
 
 /// Ranks that are in step, and how far each stream's steps are.
 struct WorkerGroup {
-    std::vector<std::int64_t> ranks;
+    std::vector<RankIndex> ranks;
     std::vector<double> pace;                       // by iteration
     std::vector<simgrid::s4u::SemaphorePtr> ended;  // by step; only where another stream waits
     simgrid::s4u::BarrierPtr iteration;
@@ -54,7 +54,7 @@ private:
         std::int64_t requests = 0;  // that will come in all
         std::vector<simgrid::s4u::CommPtr> copying{};
     };
-    bool trades(std::int64_t rank, const PushPull& push_pull) const;
+    bool trades(RankIndex rank, const PushPull& push_pull) const;
     Seconds latency(std::int64_t from, std::int64_t to, Bytes bytes) const;
     simgrid::s4u::CommPtr send(std::int64_t from, std::int64_t to, Bytes bytes);
     void serve(std::int64_t index);

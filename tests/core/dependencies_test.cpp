@@ -25,7 +25,7 @@ TEST(Dependencies, AreThoseBetweenStreams) {
     step("twice", Stream::compute, 1, {1});
     step("sum", Stream::communication, 0, {2});
     step("last", Stream::compute, 0, {2, 3});
-    const std::vector<std::int64_t> ranks{0, 1};
+    const std::vector<RankIndex> ranks{RankIndex{0}, RankIndex{1}};
     const auto found = dependencies_of(schedule, ranks);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].ranks, ranks);

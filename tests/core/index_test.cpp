@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "core/timeline.hpp"
 
 namespace rehearse {
 namespace {
@@ -20,6 +21,9 @@ static_assert(!std::is_constructible_v<BucketIndex, LayerIndex>, "a layer is no 
 static_assert(!std::is_assignable_v<AxisIndex&, LayerIndex>, "nor is it an axis");
 static_assert(!std::is_assignable_v<decltype(Update::bucket)&, decltype(Compute::layer)>, "in actions neither");
 static_assert(!std::is_convertible_v<int, LayerIndex>, "a number says what it is an index of");
+static_assert(!std::is_assignable_v<decltype(Event::rank)&, StageIndex>, "nor is a stage a rank");
+static_assert(!std::is_invocable_v<decltype(shard_of), const Mesh&, std::int64_t>, "nor is a number of anything");
+static_assert(std::is_same_v<decltype(RankIndex{3} * 1), std::int64_t>, "places of ranks times sizes do not overflow");
 static_assert(std::is_constructible_v<LayerIndex, std::size_t>);
 static_assert(std::is_convertible_v<LayerIndex, std::size_t>, "containers take it");
 static_assert(Comparable<LayerIndex, LayerIndex> && Comparable<LayerIndex, int>);

@@ -6,11 +6,13 @@
 namespace rehearse {
 namespace {
 
+std::vector<RankIndex> ranks_of(const std::vector<int>& numbers) { return {numbers.begin(), numbers.end()}; }
+
 const Mesh mesh{{{"pipe", 2}, {"data", 3}, {"tensor", 4}}};
 
 TEST(Mesh, VariesTheLastAxisFastest) {
     EXPECT_EQ(ranks(mesh), 24);
-    EXPECT_EQ(coordinates(mesh, 17), (std::vector<std::int64_t>{1, 1, 1}));
+    EXPECT_EQ(coordinates(mesh, RankIndex{17}), (std::vector<std::int64_t>{1, 1, 1}));
     EXPECT_EQ(stride(mesh, 0), 12);
     EXPECT_EQ(stride(mesh, 2), 1);
     EXPECT_EQ(axis_index(mesh, "data"), 1);
@@ -18,13 +20,16 @@ TEST(Mesh, VariesTheLastAxisFastest) {
 }
 
 TEST(Mesh, NumbersEveryRankOnce) {
-    for (std::int64_t rank = 0; rank < ranks(mesh); ++rank) EXPECT_EQ(rank_at(mesh, coordinates(mesh, rank)), rank);
+    for (RankIndex rank{0}; rank < ranks(mesh); ++rank) EXPECT_EQ(rank_at(mesh, coordinates(mesh, rank)), rank);
 }
 
 TEST(GroupOf, GathersTheRanksAlongAnAxis) {
-    EXPECT_EQ(group_of(mesh, 2, 17), (std::vector<std::int64_t>{16, 17, 18, 19}));
-    EXPECT_EQ(group_of(mesh, 1, 17), (std::vector<std::int64_t>{13, 17, 21}));
-    EXPECT_EQ(group_of(mesh, 0, 17), (std::vector<std::int64_t>{5, 17}));
+    EXPECT_EQ(group_of(mesh, 2, RankIndex{17}), ranks_of({16, 17, 18, 19}));
+    EXPECT_EQ(group_of(mesh, 1, RankIndex{17}), ranks_of({13, 17, 21}));
+    EXPECT_EQ(group_of(mesh, 0, RankIndex{17}), ranks_of({5, 17}));
+    EXPECT_EQ(neighbour(mesh, 1, RankIndex{17}, 1), RankIndex{21});
+    EXPECT_EQ(neighbour(mesh, 0, RankIndex{17}, -1), RankIndex{5});
+    EXPECT_THROW(neighbour(mesh, 1, RankIndex{17}, 2), std::logic_error) << "beyond its axis";
 }
 
 TEST(JoinedAxes, AreAnAxisLikeAnyOther) {
@@ -38,10 +43,10 @@ TEST(JoinedAxes, AreAnAxisLikeAnyOther) {
     EXPECT_EQ(name_of(joined, both), "data+tensor");
     EXPECT_EQ(size_of(joined, both), 12);
     EXPECT_EQ(stride(joined, first), 4);
-    EXPECT_EQ(group_of(joined, first, 17), (std::vector<std::int64_t>{1, 5, 9, 13, 17, 21}));
-    EXPECT_EQ(place_on(joined, first, 17), 4);
-    EXPECT_EQ(place_on(joined, both, 17), 5);
-    EXPECT_EQ(place_on(joined, 2, 17), 1);
+    EXPECT_EQ(group_of(joined, first, RankIndex{17}), ranks_of({1, 5, 9, 13, 17, 21}));
+    EXPECT_EQ(place_on(joined, first, RankIndex{17}), 4);
+    EXPECT_EQ(place_on(joined, both, RankIndex{17}), 5);
+    EXPECT_EQ(place_on(joined, 2, RankIndex{17}), 1);
 }
 
 // Places 0 and 3 of four stages, of two ranks each in three copies: ranks 0-5 and 18-23 have partners, the others none.
@@ -54,11 +59,11 @@ TEST(Pair, IsAnAxisOfTwoPlaces) {
     EXPECT_EQ(axis_index(four, "pipe(0,3)"), pair);
     EXPECT_EQ(size_of(four, pair), 2);
     EXPECT_EQ(stride(four, pair), 18);
-    EXPECT_EQ(group_of(four, pair, 4), (std::vector<std::int64_t>{4, 22}));
-    EXPECT_EQ(group_of(four, pair, 22), (std::vector<std::int64_t>{4, 22}));
-    EXPECT_EQ(group_of(four, pair, 8), (std::vector<std::int64_t>{8}));
-    EXPECT_EQ(place_on(four, pair, 4), 0);
-    EXPECT_EQ(place_on(four, pair, 22), 1);
+    EXPECT_EQ(group_of(four, pair, RankIndex{4}), ranks_of({4, 22}));
+    EXPECT_EQ(group_of(four, pair, RankIndex{22}), ranks_of({4, 22}));
+    EXPECT_EQ(group_of(four, pair, RankIndex{8}), ranks_of({8}));
+    EXPECT_EQ(place_on(four, pair, RankIndex{4}), 0);
+    EXPECT_EQ(place_on(four, pair, RankIndex{22}), 1);
     EXPECT_TRUE(is_pair(four, pair) && !is_pair(four, joined) && !is_pair(four, 0));
 }
 

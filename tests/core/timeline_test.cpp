@@ -11,7 +11,7 @@ namespace {
 Event event(int iteration, std::int64_t rank, Stream stream, double start, double end) {
     Event e;
     e.iteration = iteration;
-    e.rank = rank;
+    e.rank = RankIndex{rank};
     e.stream = stream;
     e.start = Seconds{start};
     e.end = Seconds{end};

@@ -54,7 +54,7 @@ Timeline timeline_of(std::size_t events, std::size_t lanes) {
             std::int64_t& from = sum ? sent : now;
             from = std::max(from, now);
             Event event;
-            event.rank = static_cast<std::int64_t>(rank);
+            event.rank = RankIndex{rank};
             event.stream = sum ? Stream::communication : Stream::compute;
             event.layer = fmt::format("conv{}", i % 64);
             event.pass = sum ? "allreduce" : passes[i / 16 % 4];

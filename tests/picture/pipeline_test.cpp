@@ -84,7 +84,7 @@ TEST(Pipeline, OfManyMicroBatchesHasNoMoreMarksThanPixelsCanShow) {
 
 Event event(std::int64_t rank, std::string pass, int micro_batch, double start, double end,
             Stream stream = Stream::compute) {
-    return {.rank = rank,
+    return {.rank = RankIndex{rank},
             .stream = stream,
             .step = "",
             .layer = "",

@@ -217,14 +217,14 @@ TEST(LanguageTime, SendsWeightsByAllAdaptersOfANode) {
     plan.data = 16;
     plan.zero = 3;
     plan.overlap = false;
-    const BlockWeights weights = stage_weights(large(), plan, 0);
+    const BlockWeights weights = stage_weights(large(), plan, StageIndex{0});
     const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
     const double copied = 14 * weights.dense / memory;
     EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
                 8 * weights.dense * 15 / 16 / 160e9 + copied, 1e-9);
     plan.data = 2;
     plan.tensor = 8;
-    const BlockWeights share = stage_weights(large(), plan, 0);
+    const BlockWeights share = stage_weights(large(), plan, StageIndex{0});
     EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
                 8 * share.dense / 2 / 20e9 + 14 * share.dense / memory, 1e-9);
 }

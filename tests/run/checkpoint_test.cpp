@@ -105,7 +105,7 @@ TEST(Checkpoints, OnAnotherPlanHaveTheSameNumbers) {
     for (const char* plan : {"data", "tensor=2,data", "pipe=2:microbatches=2,data", "data:zero=2"}) {
         SCOPED_TRACE(plan);
         const Schedule schedule = scheduled(plan);
-        Program program{schedule, world.rank(), {}, 77, {}};
+        Program program{schedule, RankIndex{world.rank()}, {}, 77, {}};
         scatter(world, schedule, saved, program);
         const Checkpoint again = gather(world, schedule, program);
         if (world.rank() == 0) expect_equal(saved, again);

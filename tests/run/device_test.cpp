@@ -189,7 +189,7 @@ TEST(Device, SaysWhatItLeavesToTheHost) {
         LateDevice<> late;
         kernels::Wish wish;
         wish.device = late.device.get();
-        return Program{schedule, 0, wish, 1, {}}.placed();
+        return Program{schedule, RankIndex{0}, wish, 1, {}}.placed();
     };
     EXPECT_EQ(placed(test::branches()).on_host, 0);
     EXPECT_EQ(placed(test::tiny_transformer(models::TransformerKind::decoder)).on_host, 0);

@@ -173,7 +173,7 @@ TEST(Limits, ProgramsOfAllThatIsNotRefusedCanBeMade) {
                         ++refused;
                         continue;
                     }
-                    for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+                    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
                         Program program{schedule, rank, {}, 1, {}};
                         ASSERT_EQ(program.steps().size(), schedule.classes[at(class_of(schedule, rank))].steps.size());
                     }

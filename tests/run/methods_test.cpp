@@ -437,7 +437,8 @@ TEST(Compression, SendsSignsAndTwoMeans) {
 TEST(Staleness, CountsUpdatesInBetween) {
     // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after
     // two.
-    const ServerLogs logs{{{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}}};
+    const RankIndex one{0}, other{1};
+    const ServerLogs logs{{{one, 0, 0}, {other, 0, 0}, {other, 1, 0}, {one, 1, 0}}};
     EXPECT_EQ(staleness(logs), (std::vector<std::int64_t>{2, 1, 1}));
 }
 

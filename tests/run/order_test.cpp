@@ -93,27 +93,27 @@ private:
 class Ordered {
 public:
     explicit Ordered(const Schedule& schedule) : schedule_(schedule) {
-        for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             first_.push_back(waits_for_.size());
             waits_for_.resize(waits_for_.size() + steps(rank).size());
         }
-        for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) find_own(rank);
+        for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) find_own(rank);
         meet();
         ended_.assign(waits_for_.size(), {});
         for (std::size_t node = 0; node < waits_for_.size(); ++node) close(node);
     }
-    bool is_before(std::int64_t rank, std::size_t step, std::size_t later) const {
+    bool is_before(RankIndex rank, std::size_t step, std::size_t later) const {
         return ended_[node(rank, later)][node(rank, step)];
     }
 
 private:
-    const std::vector<Step>& steps(std::int64_t rank) const {
+    const std::vector<Step>& steps(RankIndex rank) const {
         return schedule_.classes[at(class_of(schedule_, rank))].steps;
     }
-    std::size_t node(std::int64_t rank, std::size_t step) const { return first_[at(rank)] + step; }
-    std::vector<std::int64_t> group(int axis, std::int64_t rank) const { return group_of(schedule_.mesh, axis, rank); }
+    std::size_t node(RankIndex rank, std::size_t step) const { return first_[at(rank)] + step; }
+    std::vector<RankIndex> group(int axis, RankIndex rank) const { return group_of(schedule_.mesh, axis, rank); }
 
-    void find_own(std::int64_t rank) {
+    void find_own(RankIndex rank) {
         std::map<Stream, std::size_t> last;
         for (std::size_t i = 0; i < steps(rank).size(); ++i) {
             const Step& step = steps(rank)[i];
@@ -131,8 +131,8 @@ private:
             }
         }
     }
-    std::int64_t neighbour(std::int64_t rank, int axis, std::int64_t offset) const {
-        const std::vector<std::int64_t> all = group(axis, rank);
+    RankIndex neighbour(RankIndex rank, int axis, std::int64_t offset) const {
+        const std::vector<RankIndex> all = group(axis, rank);
         return all[at(place_on(schedule_.mesh, axis, rank) + offset)];
     }
     void meet() {
@@ -162,17 +162,16 @@ private:
         ended_[node] = std::move(all);
     }
 
-    using Edge = std::tuple<std::int64_t, std::int64_t, bool>;  // sender, receiver, gradients
+    using Edge = std::tuple<RankIndex, RankIndex, bool>;  // sender, receiver, gradients
     const Schedule& schedule_;
     std::vector<std::size_t> first_;  // node of each rank
     std::vector<std::vector<std::size_t>> waits_for_;
     std::vector<std::vector<bool>> ended_;
     std::map<Edge, std::vector<std::size_t>> sent_, received_;
-    std::map<std::tuple<std::vector<std::int64_t>, int, int>, std::map<std::int64_t, std::vector<std::size_t>>>
-        together_;
+    std::map<std::tuple<std::vector<RankIndex>, int, int>, std::map<RankIndex, std::vector<std::size_t>>> together_;
 };
 
-std::set<std::string> races(const Schedule& schedule, const Ordered& ordered, std::int64_t rank) {
+std::set<std::string> races(const Schedule& schedule, const Ordered& ordered, RankIndex rank) {
     Program program{schedule, rank, {}, 1, {}};
     const std::span<ReadyStep> steps = program.steps();
     std::vector<std::vector<Region>> touched;
@@ -222,7 +221,7 @@ TEST(Order, StepsThatTouchTheSameMemoryWaitForEachOther) {
         SCOPED_TRACE(plan);
         const Schedule schedule = test::schedule_of(decoder(), plan, 4, 4);
         const Ordered ordered{schedule};
-        for (std::int64_t rank = 0; rank < ranks(schedule.mesh); ++rank) {
+        for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             SCOPED_TRACE(fmt::format("rank {}", rank));
             for (const std::string& race : races(schedule, ordered, rank)) ADD_FAILURE() << race;
         }

@@ -22,7 +22,7 @@ class Loaded {
 public:
     Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
     Loaded(const Network& network, const Wish& wish)
-        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, 0, wish, 5, {}) {
+        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, RankIndex{0}, wish, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
@@ -147,7 +147,7 @@ TEST(Program, AddsGradientsWhereCoreSaysSo) {
         const std::int64_t ranks = std::string_view{plan}.find("=2") == std::string_view::npos ? 1 : 2;
         const Schedule schedule = test::schedule_of(network, plan, ranks, batch);
         std::int64_t all = 0;
-        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        for (RankIndex rank{0}; rank < ranks; ++rank) {
             Program program{schedule, rank, {}, 1, {}};
             const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
             const std::vector<std::vector<Problem>> sums = gradient_sums(schedule, own);
@@ -170,7 +170,7 @@ TEST(Program, RefusesAnOperatorThatNobodyRuns) {
     at = test::add(n, "fc", MatMul{.m = 1, .n = 3, .k = 5}, {at});
     test::add(n, "loss", SoftmaxLoss{3}, {at});
     const Schedule schedule = test::schedule_of(n, "data", 1, 2);
-    EXPECT_THROW((Program{schedule, 0, {}, 1, {}}), InputError);
+    EXPECT_THROW((Program{schedule, RankIndex{0}, {}, 1, {}}), InputError);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(Events, OfTwoIterationsCarryTheirStepsAndTimes) {
     for (std::size_t i = 0; i < 4 * steps.size(); ++i) times.push_back(10 + static_cast<double>(i));
     std::vector<double> sent(steps.size());
     for (std::size_t i = 0; i < steps.size(); ++i) sent[i] = static_cast<double>(1000 + i);
-    const std::vector<Event> events = events_of(schedule, 1, sent, times, 10);
+    const std::vector<Event> events = events_of(schedule, RankIndex{1}, sent, times, 10);
     ASSERT_EQ(events.size(), 2 * steps.size());
     for (std::size_t i = 0; i < events.size(); ++i) {
         const Event& event = events[i];
@@ -61,7 +61,7 @@ std::pair<Event, Event> met(std::pair<double, double> sent, std::pair<double, do
     const Schedule schedule = test::schedule_of(test::branches(), "pipe=2:microbatches=1", 2, 2);
     const auto is = [](Stream stream) { return [stream](const Event& event) { return event.stream == stream; }; };
     std::vector<Event> events;
-    for (std::int64_t rank = 0; rank < 2; ++rank) {
+    for (RankIndex rank{0}; rank < 2; ++rank) {
         const std::size_t steps = schedule.classes.at(static_cast<std::size_t>(rank)).steps.size();
         std::vector<double> times;
         for (std::size_t i = 0; i < steps; ++i) {

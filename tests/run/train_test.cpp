@@ -237,7 +237,7 @@ TEST(Training, RefusesWhatItCannotExecute) {
 TEST(ComputeOnly, StepsAreTakenWithoutTheOtherRanks) {
     const Communicator world = Communicator::world();
     const Schedule schedule = test::schedule_of(test::branches(), "pipe=2:microbatches=3", 2, 6);
-    const std::int64_t rank = (world.rank() + 1) % 2;
+    const RankIndex rank{(world.rank() + 1) % 2};
     const Timeline timeline = time_compute_only_on(world, schedule, rank, {}, Seconds{0});
     std::vector<std::string> expected;
     for (const Step& step : schedule.classes.at(static_cast<std::size_t>(rank)).steps) {

@@ -118,8 +118,8 @@ TEST(Shares, MakeAClassANumberOfSamples) {
     ASSERT_EQ(s.classes.size(), 2U);
     EXPECT_THAT(batches(s.classes[0]), ElementsAre(6));
     EXPECT_THAT(batches(s.classes[1]), ElementsAre(2));
-    EXPECT_EQ(class_of(s, 1), 0);
-    EXPECT_EQ(class_of(s, 2), 1);
+    EXPECT_EQ(class_of(s, RankIndex{1}), 0);
+    EXPECT_EQ(class_of(s, RankIndex{2}), 1);
     EXPECT_EQ(first_sample(s, 3), 14);
     EXPECT_EQ(s.classes[0].steps.size(), s.classes[1].steps.size());
     EXPECT_EQ(schedule_of(tower(4), "data=4:shares=4x1", 4, 4).classes.size(), 1U) << "alike after all";
@@ -129,7 +129,7 @@ TEST(Shares, MakeAClassANumberOfSamples) {
 TEST(Shares, GoWithStages) {
     const Schedule s = schedule_of(tower(4), "pipe=2:microbatches=2,data=2:shares=3+1", 4, 4);
     ASSERT_EQ(s.classes.size(), 4U);
-    for (std::int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(class_of(s, rank), rank);
+    for (RankIndex rank{0}; rank < 4; ++rank) EXPECT_EQ(class_of(s, rank), rank);
     EXPECT_THAT(batches(s.classes[2]), ElementsAre(3));
     EXPECT_THAT(batches(s.classes[3]), ElementsAre(1));
     const auto sends = [](const RankClass& rank_class) {

@@ -256,7 +256,8 @@ double in_step_over_followed(const Machine& machine, const Call& call, std::int6
     progress.ready.resize(static_cast<std::size_t>(ranks));
     followed.run(call, Seconds{0}, progress);
     EXPECT_EQ(in_step.messages(call), followed.messages(call));
-    EXPECT_NEAR(in_step.sent(call).value, followed.sent(call, 0).value, 1e-4 * followed.sent(call, 0).value);
+    EXPECT_NEAR(in_step.sent(call).value, followed.sent(call, RankIndex{0}).value,
+                1e-4 * followed.sent(call, RankIndex{0}).value);
     return in_step.time(call).value / std::ranges::max(progress.ready);
 }
 

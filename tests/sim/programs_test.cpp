@@ -13,6 +13,13 @@
 namespace rehearse::sim {
 namespace {
 
+/// Groups of these ranks.
+std::vector<std::vector<RankIndex>> groups_of(const std::vector<std::vector<int>>& numbers) {
+    std::vector<std::vector<RankIndex>> groups;
+    for (const std::vector<int>& each : numbers) groups.emplace_back(each.begin(), each.end());
+    return groups;
+}
+
 using namespace test;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -23,7 +30,7 @@ ProgramNode computation(std::string name, Seconds time, std::vector<int> after =
     return {.name = std::move(name), .time = time, .after = std::move(after)};
 }
 ProgramNode message(Kind kind, std::string name, Bytes bytes, std::int64_t peer, std::vector<int> after = {}) {
-    return {.kind = kind, .name = std::move(name), .bytes = bytes, .peer = peer, .after = std::move(after)};
+    return {.kind = kind, .name = std::move(name), .bytes = bytes, .peer = RankIndex{peer}, .after = std::move(after)};
 }
 ProgramNode sum(std::string name, Bytes bytes, std::int64_t group = 0, std::vector<int> after = {}) {
     return {
@@ -38,7 +45,7 @@ double seconds(const RankPrograms& programs, const Machine& machine, const Progr
 TEST(RankProgramsOnAMachine, WaitForMessages) {
     const Machine machine = one_device_nodes(2, Star{});
     RankPrograms programs;
-    programs.groups = {{0, 1}};
+    programs.groups = groups_of({{0, 1}});
     programs.ranks = {{computation("a", 1_ms), message(Kind::send, "s", 10_MB, 1, {0})},
                       {message(Kind::receive, "r", 10_MB, 0), computation("b", 2_ms, {0})}};
     EXPECT_NEAR(seconds(programs, machine), 4.002e-3, 1e-9);
@@ -49,7 +56,7 @@ TEST(RankProgramsOnAMachine, WaitForMessages) {
 TEST(RankProgramsOnAMachine, SumByRingsAmongAnyRanks) {
     const Machine machine = one_device_nodes(4, Star{});
     RankPrograms programs;
-    programs.groups = {{0, 1, 2, 3}, {0, 1, 3}, {3, 0}};
+    programs.groups = groups_of({{0, 1, 2, 3}, {0, 1, 3}, {3, 0}});
     const ProgramOptions ring{.all_reduce = Algorithm{}};
     programs.ranks.assign(4, {sum("all", 10_MB)});
     EXPECT_NEAR(seconds(programs, machine, ring), 1.512e-3, 1e-9);
@@ -64,7 +71,7 @@ TEST(RankProgramsOnAMachine, SumByRingsAmongAnyRanks) {
 TEST(RankProgramsOnAMachine, ComputeOneAfterTheOther) {
     const Machine machine = one_device_nodes(1, Star{});
     RankPrograms programs;
-    programs.groups = {{0}};
+    programs.groups = groups_of({{0}});
     programs.ranks = {{computation("a", 1_ms), computation("b", 2_ms),
                        ProgramNode{.kind = Kind::load, .name = "load", .time = 2.5_ms},
                        computation("c", 1_ms, {0, 1})}};
@@ -75,7 +82,7 @@ TEST(RankProgramsOnAMachine, ComputeOneAfterTheOther) {
 TEST(RankProgramsOnAMachine, PriceWhatHasNoTimeByTheRoofline) {
     const Machine machine = one_device_nodes(1, Star{});
     RankPrograms programs;
-    programs.groups = {{0}};
+    programs.groups = groups_of({{0}});
     programs.ranks = {{ProgramNode{.name = "a", .flops = Flops{2e9}, .bytes = 1_MB},
                        ProgramNode{.name = "b", .flops = Flops{2e9}, .bytes = 3_MB, .after = {0}},
                        computation("c", 4_ms, {1})}};
@@ -110,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, EachPlan,
 TEST(RankProgramsOnAMachine, AreRefusedWhereTheyDoNotMeet) {
     const Machine machine = one_device_nodes(2, Star{});
     RankPrograms programs;
-    programs.groups = {{0, 1}};
+    programs.groups = groups_of({{0, 1}});
     const auto simulated = [&] { simulate_programs(programs, machine); };
     programs.ranks = {{message(Kind::send, "s", 8_kB, 1)}, {}};
     EXPECT_THAT(simulated,

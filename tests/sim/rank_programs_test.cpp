@@ -32,7 +32,8 @@ std::int64_t count(const std::vector<ProgramNode>& nodes, Kind kind) {
 TEST(RankPrograms, OfDataParallelismSumTheGradientsOnce) {
     const RankPrograms programs = programs_of("data:bucket=1GB:first=1GB", 4, Collectives_as::calls);
     ASSERT_EQ(programs.ranks.size(), 4U);
-    EXPECT_EQ(programs.groups, (std::vector<std::vector<std::int64_t>>{{0, 1, 2, 3}}));
+    const std::vector<RankIndex> all{RankIndex{0}, RankIndex{1}, RankIndex{2}, RankIndex{3}};
+    EXPECT_EQ(programs.groups, (std::vector<std::vector<RankIndex>>{all}));
     for (const std::vector<ProgramNode>& nodes : programs.ranks) {
         EXPECT_EQ(nodes, programs.ranks.front()) << "all do the same";
         ASSERT_EQ(count(nodes, Kind::collective), 1);

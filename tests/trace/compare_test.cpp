@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 // Times are whole seconds, so that sums, medians and means are exact.
 Event event(std::int64_t rank, int iteration, const char* layer, const char* pass, double start, double length) {
-    return {.rank = rank,
+    return {.rank = RankIndex{rank},
             .stream = Stream::compute,
             .step = std::string{layer} + ":" + pass,
             .layer = layer,

@@ -56,7 +56,7 @@ TEST(Perfetto, ShowsSlicesWithNanosecondsAndArguments) {
 TEST(Perfetto, PutsTwoTimelinesOnOneAxisUnderNamesOfTheirOwn) {
     Timeline measured = three_events();
     measured.measured = true;
-    for (Event& event : measured.events) event.rank = 1;
+    for (Event& event : measured.events) event.rank = RankIndex{1};
     const Shown trace = shown({three_events(), measured});
     EXPECT_THAT(trace.processes, testing::ElementsAre("predicted: rank 0", "measured: rank 1"));
     EXPECT_EQ(trace.slices.size(), 6U);
@@ -184,7 +184,7 @@ TEST(Perfetto, IsScannedInBlocksAsItIsRead) {
     Timeline timeline{"blocks", true, 8, {}, {}, {}};
     constexpr int count = 5000;
     for (int i = 0; i < count; ++i) {
-        for (std::int64_t rank = 0; rank < 8; ++rank) {
+        for (RankIndex rank{0}; rank < 8; ++rank) {
             Event event;
             event.rank = rank;
             event.stream = i % 7 == 3 ? Stream::communication : Stream::compute;
@@ -228,9 +228,9 @@ TEST(Perfetto, IsScannedInBlocksAsItIsRead) {
 TEST(Perfetto, CarriesWhatStepsWaitFor) {
     const std::string path = path_of(fmt::format("waits_{}.pftrace", ::getpid()));
     const std::vector<Dependencies> written{
-        {{0, 2, 5},
+        {{RankIndex{0}, RankIndex{2}, RankIndex{5}},
          {{"a b", Stream::compute, 3, {}}, {"c", Stream::communication, 0, {0}}, {"d", Stream::io, 1, {0, 1}}}},
-        {{1}, {}}};
+        {{RankIndex{1}}, {}}};
     write(three_events(), written, path);
     std::vector<Dependencies> found;
     const ScanVisitor visitor{.head = [](const Timeline&) {},

@@ -14,6 +14,13 @@
 namespace rehearse::trace {
 namespace {
 
+/// Groups of these ranks.
+std::vector<std::vector<RankIndex>> groups_of(const std::vector<std::vector<int>>& numbers) {
+    std::vector<std::vector<RankIndex>> groups;
+    for (const std::vector<int>& each : numbers) groups.emplace_back(each.begin(), each.end());
+    return groups;
+}
+
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using Kind = ProgramNode::Kind;
@@ -36,7 +43,7 @@ protected:
 
 RankPrograms example() {
     RankPrograms programs;
-    programs.groups = {{0, 1, 2}, {0, 2}};
+    programs.groups = groups_of({{0, 1, 2}, {0, 2}});
     programs.ranks.resize(3);
     for (std::size_t rank = 0; rank < 3; ++rank) {
         std::vector<ProgramNode>& nodes = programs.ranks[rank];
@@ -57,7 +64,7 @@ RankPrograms example() {
         nodes.push_back({.kind = rank == 0 ? Kind::send : Kind::receive,
                          .name = "message",
                          .bytes = Bytes{640},
-                         .peer = rank == 0 ? 2 : 0,
+                         .peer = RankIndex{rank == 0 ? 2 : 0},
                          .tag = 1,
                          .after = {1}});
     }
@@ -119,8 +126,8 @@ TEST_F(Programs, OfChakraAreRefusedWithTheirByte) {
 
 TEST_F(Programs, OfChakraNameWhatHasNoSchedule) {
     RankPrograms programs;
-    programs.groups = {{0}};
-    programs.ranks = {{{.name = "a", .time = Seconds{1e-6}}, {.kind = Kind::send, .name = "b", .peer = 7}}};
+    programs.groups = groups_of({{0}});
+    programs.ranks = {{{.name = "a", .time = Seconds{1e-6}}, {.kind = Kind::send, .name = "b", .peer = RankIndex{7}}}};
     write_programs(programs, prefix(), ProgramFormat::chakra);
     EXPECT_THAT([&] { read_chakra({prefix() + ".0.et"}, ""); },
                 ThrowsMessage<InputError>(HasSubstr("node 1 'b': is a message between rank 0 and 7 of 1")));
@@ -159,7 +166,7 @@ Recording recorded(std::int64_t rank) {
 TEST_F(Programs, AreMadeOfRecordingsOfAllRanks) {
     const std::vector<Recording> recordings{recorded(1), recorded(0)};
     const RankPrograms programs = programs_of(recordings);
-    EXPECT_EQ(programs.groups, (std::vector<std::vector<std::int64_t>>{{0, 1}}));
+    EXPECT_EQ(programs.groups, groups_of({{0, 1}}));
     ASSERT_EQ(programs.ranks.size(), 2U);
     const std::vector<ProgramNode> expected{
         {.name = "conv:forward", .time = Seconds{25e-9}},
@@ -193,11 +200,12 @@ TEST_F(Programs, OfRecordingsThatDoNotTellEnoughAreRefused) {
 
 TEST_F(Programs, AreWrittenForLogGopsimAndSmpi) {
     RankPrograms programs;
-    programs.groups = {{0, 1}};
+    programs.groups = groups_of({{0, 1}});
     programs.ranks.resize(2);
-    programs.ranks[0] = {{.name = "a", .time = Seconds{2e-6}},
-                         {.kind = Kind::send, .name = "s", .bytes = Bytes{8}, .peer = 1, .tag = 3, .after = {0}}};
-    programs.ranks[1] = {{.kind = Kind::receive, .name = "r", .bytes = Bytes{8}, .peer = 0, .tag = 3},
+    programs.ranks[0] = {
+        {.name = "a", .time = Seconds{2e-6}},
+        {.kind = Kind::send, .name = "s", .bytes = Bytes{8}, .peer = RankIndex{1}, .tag = 3, .after = {0}}};
+    programs.ranks[1] = {{.kind = Kind::receive, .name = "r", .bytes = Bytes{8}, .peer = RankIndex{0}, .tag = 3},
                          {.name = "b", .time = Seconds{1e-6}, .after = {0}}};
     write_programs(programs, prefix(), ProgramFormat::goal);
     EXPECT_EQ(read_file(prefix() + ".goal"),

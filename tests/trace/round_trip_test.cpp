@@ -61,7 +61,7 @@ TEST_P(AnyFormat, KeepsManyRanksFarApart) {
     timeline.events.clear();
     for (std::int64_t rank = 0; rank < timeline.ranks; rank += 5'000'000) {
         timeline.events.push_back(event);
-        timeline.events.back().rank = rank;
+        timeline.events.back().rank = RankIndex{rank};
     }
     expect_equal(there_and_back(timeline), timeline);
 }

@@ -20,7 +20,7 @@ namespace rehearse::trace {
 /// Three events on one rank and one counter: small enough to write its files by hand.
 inline Timeline three_events() {
     Timeline t{.title = "lenet5 on this-host", .measured = false, .ranks = 2, .events = {}, .counters = {}};
-    t.events.push_back({.rank = 0,
+    t.events.push_back({.rank = RankIndex{0},
                         .stream = Stream::compute,
                         .step = "conv1:forward",
                         .layer = "conv1",
@@ -31,7 +31,7 @@ inline Timeline three_events() {
                         .end = Seconds{1.5e-6},
                         .bytes = Bytes{4096},
                         .flops = Flops{1e6}});
-    t.events.push_back({.rank = 0,
+    t.events.push_back({.rank = RankIndex{0},
                         .stream = Stream::compute,
                         .step = "conv1:backward_weights",
                         .layer = "conv1",
@@ -42,7 +42,7 @@ inline Timeline three_events() {
                         .end = Seconds{3.001e-6},
                         .bytes = Bytes{0},
                         .flops = Flops{2.5}});
-    t.events.push_back({.rank = 0,
+    t.events.push_back({.rank = RankIndex{0},
                         .stream = Stream::communication,
                         .step = "bucket0:allreduce",
                         .layer = "bucket0",
@@ -71,7 +71,7 @@ inline Timeline random_timeline(unsigned seed, std::size_t events, int ranks, bo
         // Thousandths of a nanosecond, so that rounding has something to do.
         const double start = up_to(crowded ? 40'000 : 2'000'000'000) * 1e-12;
         const double length = up_to(4) == 0 ? 0 : up_to(crowded ? 20'000 : 500'000) * 1e-12;
-        t.events.push_back({.rank = up_to(ranks - 1),
+        t.events.push_back({.rank = RankIndex{up_to(ranks - 1)},
                             .stream = static_cast<Stream>(up_to(stream_count - 1)),
                             .step = name(),
                             .layer = name(),
