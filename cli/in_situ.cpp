@@ -107,7 +107,7 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     for (int round = 0; round < rounds; ++round) {
         if (round > 0 && job.ends()) break;
         for (std::size_t i = 0; i < schedules.size(); ++i) {
-            const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
+            const int own = class_of(schedules[i], RankIndex{job.team.rank % ranks(schedules[i].mesh)});
             Timeline timeline = run::time_compute_only(job.session, schedules[i], options_of(job, 1), time);
             for (Event& event : timeline.events) event.end = event.start + (event.end - event.start) * share;
             const RankClass& rank_class = schedules[i].classes[static_cast<std::size_t>(own)];
@@ -122,7 +122,7 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
         const auto middle = blocks[i].begin() + std::ssize(blocks[i]) / 2;
         std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
                          [](const Block& a, const Block& b) { return a.step < b.step; });
-        const int own = class_of(schedules[i], job.team.rank % ranks(schedules[i].mesh));
+        const int own = class_of(schedules[i], RankIndex{job.team.rank % ranks(schedules[i].mesh)});
         own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], joined(timelines), device,
                      middle->step);
     }

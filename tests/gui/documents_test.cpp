@@ -174,9 +174,9 @@ TEST_F(Files, ThatCannotBeShownSayWhy) {
 TEST_F(Files, ThatAreDamagedAnywhereGiveAMessage) {
     Timeline timeline{"t", false, 2, {}, {}, {}};
     timeline.events.push_back(
-        {0, Stream::compute, "a:forward", "a", "forward", 0, 0, Seconds{0}, Seconds{1e-3}, {}, {}, 3});
+        {RankIndex{0}, Stream::compute, "a:forward", "a", "forward", 0, 0, Seconds{0}, Seconds{1e-3}, {}, {}, 3});
     timeline.events.push_back(
-        {1, Stream::communication, "b", "b", "allreduce", 0, 0, Seconds{0}, Seconds{1e-3}, Bytes{8}, {}, 3});
+        {RankIndex{1}, Stream::communication, "b", "b", "allreduce", 0, 0, Seconds{0}, Seconds{1e-3}, Bytes{8}, {}, 3});
     timeline.links.push_back({"nic:up", "nic:up", 1, Bandwidth{1e9}, Bytes{8}, Bytes{8}});
     trace::write(timeline, (folder_ / "t.pftrace").string());
     trace::write(timeline, (folder_ / "t.json").string());
@@ -315,9 +315,18 @@ TEST_F(Files, OfOursKeepTheirTimelineAndLanes) {
     Timeline timeline{"t", true, 2, {}, {}};
     for (const std::int64_t rank : {0, 1}) {
         timeline.events.push_back(
-            {rank, Stream::compute, "a:forward", "a", "forward", 0, 0, Seconds{0}, Seconds{1e-3}, {}, {}});
-        timeline.events.push_back(
-            {rank, Stream::send_gradients, "b:send", "b", "send", 0, 0, Seconds{1e-3}, Seconds{2e-3}, {}, {}});
+            {RankIndex{rank}, Stream::compute, "a:forward", "a", "forward", 0, 0, Seconds{0}, Seconds{1e-3}, {}, {}});
+        timeline.events.push_back({RankIndex{rank},
+                                   Stream::send_gradients,
+                                   "b:send",
+                                   "b",
+                                   "send",
+                                   0,
+                                   0,
+                                   Seconds{1e-3},
+                                   Seconds{2e-3},
+                                   {},
+                                   {}});
     }
     const std::string path = (folder_ / "t.pftrace").string();
     trace::write(timeline, path);

@@ -34,7 +34,7 @@ inline Timeline two_ranks(bool measured, double slower = 1) {
         double now = 0;
         for (int i = 0; i < 20; ++i) {
             const std::string layer = "conv" + std::to_string(i);
-            timeline.events.push_back({rank,
+            timeline.events.push_back({RankIndex{rank},
                                        Stream::compute,
                                        layer + ":forward",
                                        layer,
@@ -47,7 +47,7 @@ inline Timeline two_ranks(bool measured, double slower = 1) {
                                        Flops{1e9}});
             now += 1.1e-3 * slower;
         }
-        timeline.events.push_back({rank,
+        timeline.events.push_back({RankIndex{rank},
                                    Stream::communication,
                                    "bucket0:allreduce",
                                    "bucket0",

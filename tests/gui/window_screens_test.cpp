@@ -312,7 +312,7 @@ TEST_F(Gui, ComparesTheIterationInTheMiddleNotTheWarmUp) {
                           {}};
         double now = 0;
         for (std::size_t i = 0; i < lengths.size(); ++i) {
-            timeline.events.push_back({0,
+            timeline.events.push_back({RankIndex{0},
                                        Stream::compute,
                                        "a:forward",
                                        "a",

@@ -64,9 +64,10 @@ TEST(Slack, IsWhatTheStepsDependenciesLeave) {
                                   {"b", Stream::compute, 0, {0}},
                                   {"g", Stream::communication, 0, {1}},
                                   {"u", Stream::compute, 0, {3}}};
-    builder.add(Dependencies{{0}, steps});
+    builder.add(Dependencies{{RankIndex{0}}, steps});
     builder.add(Dependencies{
-        {1}, {{"b", Stream::compute, 0, {}}, {"g", Stream::communication, 0, {0}}, {"u", Stream::compute, 0, {1}}}});
+        {RankIndex{1}},
+        {{"b", Stream::compute, 0, {}}, {"g", Stream::communication, 0, {0}}, {"u", Stream::compute, 0, {1}}}});
     const Lanes lanes = builder.finish();
     ASSERT_EQ(lanes.lanes.size(), 5U);  // rank 0: compute, communication, io; rank 1: compute, communication
     ASSERT_TRUE(knows_slack(lanes));
@@ -95,8 +96,8 @@ TEST(Slack, OfAMessageThatWaits) {
         builder.add(builder.lane(1, Stream::compute, "compute"), 100 * i, 50, work, i);
         builder.add(builder.lane(1, Stream::receive_activations, "receive"), 100 * i + 50, 50, message, i, 7 + i);
     }
-    builder.add(
-        Dependencies{{0, 1}, {{"work", Stream::compute, 0, {}}, {"message", Stream::receive_activations, 0, {0}}}});
+    builder.add(Dependencies{{RankIndex{0}, RankIndex{1}},
+                             {{"work", Stream::compute, 0, {}}, {"message", Stream::receive_activations, 0, {0}}}});
     const Lanes lanes = builder.finish();
     const Slack slack(lanes);
     EXPECT_EQ(slack.of({0, 0}), 40);  // received from 50 on
@@ -158,12 +159,12 @@ TEST(ACriticalPath, GoesThroughTheSenderThatAReceiverWaitedFor) {
             1);
         add(lane(rank, first ? Stream::receive_gradients : Stream::send_gradients), 32, 2, first ? received : sent, 2);
     }
-    builder.add(Dependencies{{0},
+    builder.add(Dependencies{{RankIndex{0}},
                              {{"f", Stream::compute, 0, {}},
                               {"sent", Stream::send_activations, 0, {0}},
                               {"received", Stream::receive_gradients, 0, {}},
                               {"b", Stream::compute, 0, {2}}}});
-    builder.add(Dependencies{{1},
+    builder.add(Dependencies{{RankIndex{1}},
                              {{"received", Stream::receive_activations, 0, {}},
                               {"f", Stream::compute, 0, {0}},
                               {"b", Stream::compute, 0, {}},

@@ -298,9 +298,9 @@ TEST(Raster, TheRowOfARankShowsTheShareOfItsComputingAtEveryZoom) {
 TEST(Lanes, AreATimelineAgain) {
     Timeline timeline{"t", true, 4, {}, {}, {}};
     for (int i = 0; i < 20; ++i) {
-        timeline.events.push_back({i % 2, i % 3 == 0 ? Stream::io : Stream::compute, "s" + std::to_string(i % 5), "l",
-                                   "forward", i % 4, i / 10, Seconds{i * 1e-6}, Seconds{(i + 3) * 1e-6}, Bytes{8.0 * i},
-                                   Flops{2.0 * i}, i});
+        timeline.events.push_back({RankIndex{i % 2}, i % 3 == 0 ? Stream::io : Stream::compute,
+                                   "s" + std::to_string(i % 5), "l", "forward", i % 4, i / 10, Seconds{i * 1e-6},
+                                   Seconds{(i + 3) * 1e-6}, Bytes{8.0 * i}, Flops{2.0 * i}, i});
     }
     timeline.links.push_back({"nic:up", "nic:up", 4, Bandwidth{10e9}, Bytes{400e6}, Bytes{100e6}});
     const Timeline back = timeline_of(lanes_of(timeline));
@@ -354,7 +354,8 @@ TEST(TimelinePicture, NamesTheBoxesThatAreWideEnough) {
 // A link of 10 GB/s carries 5 GB/s for 10 ms and 10 GB/s for 5 more, of 20: half, all, and 100 MB of 200.
 TEST(LinkLoads, AreSharesAtAMomentOnAverageAndAtMost) {
     Timeline timeline{"t", false, 1, {}, {}, {}};
-    timeline.events.push_back({0, Stream::compute, "a", "a", "forward", 0, 0, Seconds{0}, Seconds{0.020}, {}, {}});
+    timeline.events.push_back(
+        {RankIndex{0}, Stream::compute, "a", "a", "forward", 0, 0, Seconds{0}, Seconds{0.020}, {}, {}});
     timeline.counters.push_back(
         {"mean of links nic:up", "B/s", {{Seconds{0}, 5e9}, {Seconds{0.010}, 10e9}, {Seconds{0.015}, 0}}});
     timeline.counters.push_back({"memory rank 0", "bytes", {{Seconds{0}, 1e9}}});

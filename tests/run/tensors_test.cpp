@@ -18,7 +18,7 @@ Tensors tensors_of(const Schedule& schedule, std::uint64_t seed = 1) {
         const bool computes = has_pass(layer.op, Pass::forward);
         backends.push_back(computes ? &kernels::choose(layer.op, schedule.batch_per_rank, DataType::f32) : nullptr);
     }
-    return {schedule, schedule.classes[0], 0, backends, seed};
+    return {schedule, schedule.classes[0], RankIndex{0}, backends, seed};
 }
 
 std::vector<std::span<float>> spans_of(const LayerTensors& layer) {
