@@ -17,6 +17,7 @@
 #include "prices/interval.hpp"
 #include "prices/nearest_samples.hpp"
 #include "prices/prices.hpp"
+#include "prices/roofline.hpp"
 #include "sim/collective/price.hpp"
 
 namespace rehearse::cli {
@@ -64,17 +65,17 @@ void add_band(Json& parts, Seconds time, double error) {
 
 // Where the device's sheet knows them.
 void add_bounds(Json& parts, const Problem& problem, const DeviceClass& device) {
-    const auto peak = device.peak.find(problem.type);
-    const Flops work = flops(problem.op, problem.pass, problem.batch);
-    const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
-    if (peak != device.peak.end())
+    const auto add = [&](std::string_view what, const std::optional<Seconds>& time, const auto& amount,
+                         const auto& rate) {
         parts.push_back(
-            part("compute", work / peak->second.value,
-                 fmt::format("{} at {} ({})", to_string(work), to_string(peak->second.value), peak->second.source)));
-    if (device.memory_bandwidth.value > Bandwidth{0})
-        parts.push_back(part("memory", moved / device.memory_bandwidth.value,
-                             fmt::format("{} at {} ({})", to_string(moved), to_string(device.memory_bandwidth.value),
-                                         device.memory_bandwidth.source)));
+            part(what, time, fmt::format("{} at {} ({})", to_string(amount), to_string(rate.value), rate.source)));
+    };
+    const RooflineTimes times = roofline_times(problem, device);
+    if (times.compute)
+        add("compute", times.compute, flops(problem.op, problem.pass, problem.batch), device.peak.at(problem.type));
+    if (times.memory)
+        add("memory", times.memory, bytes_moved(problem.op, problem.pass, problem.type, problem.batch),
+            device.memory_bandwidth);
     parts.push_back(part("launch", device.launch.value, device.launch.source));
 }
 

@@ -343,8 +343,10 @@ Run add_run(CommandLine& app) {
            "'tokens'")
         ->capture_default_str()
         ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
-    app.add_option("--ignore-label", options->run.ignored_label,
-                   "labels of FILE.h5 that ask for nothing: the loss is the mean over the others")
+    app.add_option(
+           "--ignore-label", options->run.ignored_label,
+           "a label of FILE.h5, from -2147483648 to 2147483647, that asks for nothing: the loss is the mean over "
+           "the others")
         ->capture_default_str()
         ->option_text("N");
     app.add_option("--order", options->order, "of the samples of files: shuffled anew each epoch, or as they lie")

@@ -14,6 +14,7 @@
 #include "prices/convolution_price.hpp"
 #include "prices/gathered.hpp"
 #include "prices/price_model.hpp"
+#include "prices/roofline.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse {
@@ -80,24 +81,20 @@ Price interpolate(const Problem& problem, const std::map<std::int64_t, const Mea
 }
 
 Price roofline(const Problem& problem, const DeviceClass& device) {
-    const auto peak = device.peak.find(problem.type);
-    if (peak == device.peak.end() || device.memory_bandwidth.value.value <= 0) {
-        throw InputError(
-            fmt::format("device class '{}' has no {} for {}: give it in the machine file, or measure it "
-                        "with `rehearse calibrate` (needed for {})",
-                        device.name, peak == device.peak.end() ? "peak" : "memory_bandwidth", to_string(problem.type),
-                        to_string(problem)));
+    const auto [compute, memory] = roofline_times(problem, device);
+    if (!compute || !memory) {
+        throw InputError(fmt::format(
+            "device class '{}' has no {} for {}: give it in the machine file, or measure it "
+            "with `rehearse calibrate` (needed for {})",
+            device.name, compute ? "memory_bandwidth" : "peak", to_string(problem.type), to_string(problem)));
     }
-    const Seconds compute = flops(problem.op, problem.pass, problem.batch) / peak->second.value;
-    const Seconds memory =
-        bytes_moved(problem.op, problem.pass, problem.type, problem.batch) / device.memory_bandwidth.value;
     const Efficiency* row = efficiency_of(problem, device);
     const double fraction = row != nullptr ? row->fraction : 1;
     // Without an efficiency row the roofline is a bound, not a price: say so by an error of one half.
     const double error = row != nullptr ? row->error : 0.5;
-    return {std::max(compute, memory) / fraction + device.launch.value, error,
+    return {std::max(*compute, *memory) / fraction + device.launch.value, error,
             fmt::format("roofline of {}, {} bound, at {:.3g} of it ({})", device.name,
-                        compute > memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
+                        *compute > *memory ? "compute" : "memory", fraction, row != nullptr ? row->source : "a bound")};
 }
 
 // The convolutions that models learned from have no bias. Frameworks add it in a kernel of its own, which reads and

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "prices/nearest_samples.hpp"
+#include "prices/roofline.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse {
@@ -40,6 +41,19 @@ TEST(Roofline, TakesTheSlowerOfComputeAndMemory) {
     EXPECT_DOUBLE_EQ(q.time.value, 32 * 2.0 * 512 * 196 * 512 * 9 / 10e12 / 0.5 + 5e-6);
     EXPECT_THAT(q.source, testing::HasSubstr("compute bound"));
     EXPECT_EQ(price({Add{{10}}, Pass::forward, 1, DataType::f32}, device()).error, 0.1);
+}
+
+// 2 x 64^3 operations at 10 TFLOP/s; 64 x 64 + 64 x 64 + 64 x 64 numbers of 4 bytes at 100 GB/s.
+TEST(Roofline, TimesAreThoseOfTheSheet) {
+    const Problem product{MatMul{64, 64, 64, false}, Pass::forward, 1, DataType::f32};
+    const RooflineTimes times = roofline_times(product, device());
+    EXPECT_DOUBLE_EQ(times.compute.value().value, 2.0 * 64 * 64 * 64 / 10e12);
+    EXPECT_DOUBLE_EQ(times.memory.value().value, 3.0 * 64 * 64 * 4 / 100e9);
+    DeviceClass unknown = device();
+    unknown.memory_bandwidth.value = Bandwidth{0};
+    const RooflineTimes half = roofline_times({product.op, Pass::forward, 1, DataType::f16}, unknown);
+    EXPECT_FALSE(half.compute);
+    EXPECT_FALSE(half.memory);
 }
 
 TEST(Roofline, NeedsThePeakOfItsType) {
