@@ -63,11 +63,11 @@ Measurement measure(const std::vector<Candidate>& candidates, const Options& opt
 }
 
 Measurement measure(const std::vector<calibrate::Needed>& needed, const Options& options) {
-    const kernels::Wish wish{options.backend, options.algorithm, options.scratch_limit, options.tuned};
+    const kernels::KernelSelection selection{options.backend, options.algorithm, options.scratch_limit, options.tuned};
     std::vector<Candidate> candidates;
     for (const calibrate::Needed& each : needed) {
         const auto& [op, pass, batch, type] = each.problem;
-        const kernels::Choice choice = kernels::of(kernels::choose_passes(op, batch, type, wish), pass);
+        const kernels::Choice choice = kernels::of(kernels::choose_passes(op, batch, type, selection), pass);
         candidates.push_back({each, choice.backend, choice.threads});
     }
     return measure(candidates, options);

@@ -211,9 +211,9 @@ calibrate::Sample time_on(Device& device, const Problem& problem, const kernels:
 
 calibrate::Figure<FlopRate> measure_peak(Device& device, DataType type, const DeviceOptions& options) {
     const Op op = MatMul{options.square, options.square, options.square, false};
-    kernels::Wish wish{options.backend, options.algorithm, options.scratch_limit};
-    wish.device = &device;
-    const kernels::PassChoices choices = kernels::choose_passes(op, 1, type, wish);
+    kernels::KernelSelection selection{options.backend, options.algorithm, options.scratch_limit};
+    selection.device = &device;
+    const kernels::PassChoices choices = kernels::choose_passes(op, 1, type, selection);
     const Problem problem{op, Pass::forward, 1, type};
     const calibrate::Sample sample = time_on(device, problem, *of(choices, Pass::forward).backend, options);
     return {flops(op, Pass::forward, 1) / sample.median, sample.error, sample.count};
@@ -255,11 +255,11 @@ calibrate::Figure<Bandwidth> measure_host_link(Device& device, const DeviceOptio
 std::vector<calibrate::Sample> measure(Device& device, const std::vector<calibrate::Needed>& needed,
                                        const DeviceOptions& options) {
     require_present(device);
-    kernels::Wish wish{options.backend, options.algorithm, options.scratch_limit};
-    wish.device = &device;
+    kernels::KernelSelection selection{options.backend, options.algorithm, options.scratch_limit};
+    selection.device = &device;
     std::vector<calibrate::Sample> samples;
     for (const auto& [problem, footprint] : needed) {
-        const kernels::PassChoices choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish);
+        const kernels::PassChoices choices = kernels::choose_passes(problem.op, problem.batch, problem.type, selection);
         samples.push_back(time_on(device, problem, *of(choices, problem.pass).backend, options));
     }
     return samples;

@@ -59,10 +59,10 @@ Seconds slowest(std::vector<double> own, int rank_class) {
 run::Options options_of(const InSituJob& job, int steps) {
     run::Options options;
     options.steps = steps;
-    options.backend = job.wish.backend;
-    options.algorithm = job.wish.algorithm;
-    options.tuned = job.wish.tuned;
-    options.scratch_limit = job.wish.scratch_limit;
+    options.backend = job.selection.backend;
+    options.algorithm = job.selection.algorithm;
+    options.tuned = job.selection.tuned;
+    options.scratch_limit = job.selection.scratch_limit;
     options.learning_rate = 1e-4F;  // what is learned does not matter, and must not overflow
     return options;
 }

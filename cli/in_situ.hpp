@@ -21,7 +21,7 @@ namespace rehearse::cli {
 struct InSituJob {
     const run::Session& session;
     bench::Team team;
-    kernels::Wish wish;
+    kernels::KernelSelection selection;
     Seconds budget;
     /// Whether the work ends with what it has; asked on all ranks at the same place, and the same on all.
     std::function<bool()> ends;

@@ -97,15 +97,16 @@ kernels::Choices tuned_for_all(Bytes scratch_limit, const Common& common) {
 void say_how_much_is_tuned(const Schedule& schedule, const kernels::Choices& tuned, Bytes scratch_limit,
                            const Common& common) {
     if (tuned.empty()) return;
-    kernels::Wish wish;
-    wish.scratch_limit = scratch_limit;
-    wish.tuned = tuned;
+    kernels::KernelSelection selection;
+    selection.scratch_limit = scratch_limit;
+    selection.tuned = tuned;
     int layers = 0, followed = 0;
     for (const Layer& layer : schedule.network.layers) {
         if (!has_pass(layer.op, Pass::forward)) continue;
         ++layers;
-        const auto passes = kernels::choose_passes(layer.op, micro_batch_size(schedule), DataType::f32, wish);
-        if (kernels::count_tuned(layer.op, micro_batch_size(schedule), DataType::f32, wish, passes) > 0) ++followed;
+        const auto passes = kernels::choose_passes(layer.op, micro_batch_size(schedule), DataType::f32, selection);
+        if (kernels::count_tuned(layer.op, micro_batch_size(schedule), DataType::f32, selection, passes) > 0)
+            ++followed;
     }
     if (followed == 0) return;
     talk(common, fmt::format("{} of {} layers run kernels tuned for this host ({}; --tune off leaves them)", followed,

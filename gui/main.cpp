@@ -37,7 +37,7 @@ int complain(const QString& text, int code) {
     return code;
 }
 
-struct Wish {
+struct Startup {
     QString screenshot, find, keys, tab, beside;
     QStringList views;  // the first at once, the others when all is read
     bool exit = false;
@@ -54,25 +54,25 @@ bool show_tab(const Window& window, const QString& name) {
 }
 
 // When all is read and simulated.
-int finish(Window& window, const Wish& wish) {
-    for (const QString& view : wish.views) window.go(view.toStdString());
-    if (!wish.beside.isEmpty()) window.put_beside(wish.beside.toStdString());
-    if (!wish.tab.isEmpty() && !show_tab(window, wish.tab)) {
-        return complain("--tab " + wish.tab + ": this screen has no such tab", 2);
+int finish(Window& window, const Startup& startup) {
+    for (const QString& view : startup.views) window.go(view.toStdString());
+    if (!startup.beside.isEmpty()) window.put_beside(startup.beside.toStdString());
+    if (!startup.tab.isEmpty() && !show_tab(window, startup.tab)) {
+        return complain("--tab " + startup.tab + ": this screen has no such tab", 2);
     }
     auto* timeline = window.findChild<QWidget*>("timeline_view");
-    if (!wish.find.isEmpty() && timeline != nullptr) {
-        static_cast<rehearse::gui::TimelineView*>(timeline)->find_next(wish.find.toStdString());
+    if (!startup.find.isEmpty() && timeline != nullptr) {
+        static_cast<rehearse::gui::TimelineView*>(timeline)->find_next(startup.find.toStdString());
     }
-    for (const QChar key : wish.keys.toUpper()) {
+    for (const QChar key : startup.keys.toUpper()) {
         QKeyEvent press(QEvent::KeyPress, key.unicode(), Qt::NoModifier);
         QCoreApplication::sendEvent(timeline, &press);
     }
     for (int i = 0; i < 3; ++i) QCoreApplication::processEvents();
-    if (!wish.screenshot.isEmpty() && !window.grab().save(wish.screenshot)) {
-        return complain("--screenshot " + wish.screenshot + ": cannot be written", 2);
+    if (!startup.screenshot.isEmpty() && !window.grab().save(startup.screenshot)) {
+        return complain("--screenshot " + startup.screenshot + ": cannot be written", 2);
     }
-    if (!wish.exit || window.message().isEmpty()) return 0;
+    if (!startup.exit || window.message().isEmpty()) return 0;
     return complain(window.message(), 2);
 }
 
@@ -172,10 +172,10 @@ int main(int argc, char** argv) {
     add_options(parser);
     parser.process(application);
     if (!draws_text()) complain("no font was found: install fonts-dejavu-core", 0);
-    const Wish wish{parser.value("screenshot"), parser.value("find"),  parser.value("keys"), parser.value("tab"),
-                    parser.value("beside"),     parser.values("view"), parser.isSet("exit")};
-    Window window(!wish.exit && wish.screenshot.isEmpty());
-    for (const QString& view : wish.views + parser.values("beside")) {
+    const Startup startup{parser.value("screenshot"), parser.value("find"),  parser.value("keys"), parser.value("tab"),
+                          parser.value("beside"),     parser.values("view"), parser.isSet("exit")};
+    Window window(!startup.exit && startup.screenshot.isEmpty());
+    for (const QString& view : startup.views + parser.values("beside")) {
         if (window.screen(view.toStdString()) != nullptr) continue;
         return complain("--view " + view + ": there is no such screen; see --help", 2);
     }
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
     if (const QSize size = size_of(parser.value("size")).value_or(QSize()); !size.isEmpty()) window.resize(size);
     window.show();
     for (const QString& path : parser.values("open") + parser.positionalArguments()) window.open(path);
-    if (!wish.views.isEmpty()) window.go(wish.views.front().toStdString());
+    if (!startup.views.isEmpty()) window.go(startup.views.front().toStdString());
     QTimer poll;
     QElapsedTimer quiet;
     quiet.start();
@@ -193,10 +193,11 @@ int main(int argc, char** argv) {
         if (window.is_busy()) return void(quiet.restart());
         if (quiet.elapsed() < 400) return;  // an experiment begins a little later
         poll.stop();
-        const int code = finish(window, wish);
-        if (wish.exit) QCoreApplication::exit(code);
+        const int code = finish(window, startup);
+        if (startup.exit) QCoreApplication::exit(code);
     });
-    if (wish.exit || !wish.screenshot.isEmpty() || !(wish.find + wish.keys + wish.tab + wish.beside).isEmpty())
+    if (startup.exit || !startup.screenshot.isEmpty() ||
+        !(startup.find + startup.keys + startup.tab + startup.beside).isEmpty())
         poll.start(30);
     return QApplication::exec();
 }

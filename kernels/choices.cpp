@@ -27,11 +27,11 @@ private:
 };
 
 // The tuned choice of a problem if it can be followed here.
-const Choice* tuned(const Problem& problem, const Wish& wish) {
-    if (!wish.backend.empty() || !wish.algorithm.empty() || wish.device != nullptr) return nullptr;
-    const auto found = wish.tuned.find(to_string(problem));
-    if (found == wish.tuned.end()) return nullptr;
-    return supports_within(*found->second.backend, problem, wish.scratch_limit).yes ? &found->second : nullptr;
+const Choice* tuned(const Problem& problem, const KernelSelection& selection) {
+    if (!selection.backend.empty() || !selection.algorithm.empty() || selection.device != nullptr) return nullptr;
+    const auto found = selection.tuned.find(to_string(problem));
+    if (found == selection.tuned.end()) return nullptr;
+    return supports_within(*found->second.backend, problem, selection.scratch_limit).yes ? &found->second : nullptr;
 }
 
 // Whether what one backend keeps from forward to backward would be read by another one.
@@ -45,22 +45,24 @@ bool mixes_workspaces(const PassChoices& choices, const Op& op, std::int64_t bat
 
 }  // namespace
 
-PassChoices choose_passes(const Op& op, std::int64_t batch, DataType type, const Wish& wish) {
-    const auto from = wish.device == nullptr ? backends() : wish.device->backends();
-    const Choice untuned{&choose_from(from, op, batch, type, wish.backend, wish.algorithm, wish.scratch_limit), 0};
+PassChoices choose_passes(const Op& op, std::int64_t batch, DataType type, const KernelSelection& selection) {
+    const auto from = selection.device == nullptr ? backends() : selection.device->backends();
+    const Choice untuned{
+        &choose_from(from, op, batch, type, selection.backend, selection.algorithm, selection.scratch_limit), 0};
     PassChoices plain, best;
     for (const Pass pass : every_pass) {
         if (!has_pass(op, pass)) continue;
-        const Choice* const found = tuned({op, pass, batch, type}, wish);
+        const Choice* const found = tuned({op, pass, batch, type}, selection);
         plain[static_cast<std::size_t>(pass)] = untuned;
         best[static_cast<std::size_t>(pass)] = found != nullptr ? *found : untuned;
     }
     return mixes_workspaces(best, op, batch) ? plain : best;
 }
 
-int count_tuned(const Op& op, std::int64_t batch, DataType type, const Wish& wish, const PassChoices& choices) {
+int count_tuned(const Op& op, std::int64_t batch, DataType type, const KernelSelection& selection,
+                const PassChoices& choices) {
     return static_cast<int>(std::ranges::count_if(every_pass, [&](Pass pass) {
-        const Choice* const found = has_pass(op, pass) ? tuned({op, pass, batch, type}, wish) : nullptr;
+        const Choice* const found = has_pass(op, pass) ? tuned({op, pass, batch, type}, selection) : nullptr;
         return found != nullptr && *found == of(choices, pass);
     }));
 }

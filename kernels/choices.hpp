@@ -23,8 +23,8 @@ struct Choice {
 /// The fastest of each problem, by to_string(problem).
 using Choices = std::map<std::string, Choice>;
 
-/// What a caller asks for.
-struct Wish {
+/// Which kernels a caller lets choose_passes() select.
+struct KernelSelection {
     std::string backend{}, algorithm{};  // see choose(); empty: the best
     Bytes scratch_limit = default_scratch_limit;
     Choices tuned{};  // not looked at where a backend, an algorithm or a device is asked for
@@ -38,10 +38,11 @@ inline const Choice& of(const PassChoices& choices, Pass pass) { return choices[
 /// Passes may differ, except where a backend keeps a workspace from forward to backward: all passes of such an operator
 /// come from one backend. A tuned choice that does not support its problem here, or needs more scratch memory than
 /// allowed, is not followed. InputError as choose().
-PassChoices choose_passes(const Op& op, std::int64_t batch, DataType type, const Wish& wish);
+PassChoices choose_passes(const Op& op, std::int64_t batch, DataType type, const KernelSelection& selection);
 
-/// How many of the operator's passes are what `wish.tuned` says.
-int count_tuned(const Op& op, std::int64_t batch, DataType type, const Wish& wish, const PassChoices& choices);
+/// How many of the operator's passes are what `selection.tuned` says.
+int count_tuned(const Op& op, std::int64_t batch, DataType type, const KernelSelection& selection,
+                const PassChoices& choices);
 
 /// Every implementation that runs the problem within `limit`, each once: not a whole library whose algorithms are
 /// listed (it takes one of them), and the reference only where it is alone. Those that cannot are added to `refusals`,

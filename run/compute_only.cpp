@@ -34,7 +34,7 @@ public:
     ComputeOnly(const Schedule& schedule, RankIndex rank, const Options& options)
         : seed_(options.seed),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, rank))),
-          program_(schedule, rank, wish_of(options, nullptr), key(options.seed, weights_of),
+          program_(schedule, rank, selection_of(options, nullptr), key(options.seed, weights_of),
                    hyperparameters_of(options)),
           feed_(schedule, key(options.seed, data_of), "synthetic", true, options.ignored_label, first_sample_) {
         fill_received(program_);

@@ -4,7 +4,7 @@
 
 namespace rehearse::run {
 
-Wish wish_of(const Options& options, kernels::Device* device) {
+KernelSelection selection_of(const Options& options, kernels::Device* device) {
     return {options.backend, options.algorithm, options.scratch_limit, options.tuned, device};
 }
 

@@ -20,9 +20,9 @@ std::vector<std::unique_ptr<Method>> make_methods(RankContext& rank) {
 
 }  // namespace
 
-Program::Program(const Schedule& schedule, RankIndex rank, const Wish& wish, std::uint64_t seed,
+Program::Program(const Schedule& schedule, RankIndex rank, const KernelSelection& selection, std::uint64_t seed,
                  const Hyperparameters& hyperparameters)
-    : rank_(schedule, rank, wish, seed, hyperparameters),
+    : rank_(schedule, rank, selection, seed, hyperparameters),
       losses_(rank_),
       methods_(make_methods(rank_)),
       gradients_(rank_),

@@ -25,7 +25,7 @@ class Program {
 public:
     /// The steps of the rank's class, on its memory. `schedule` outlives the program.
     /// InputError: an operator or a kind of step that cannot be executed.
-    Program(const Schedule& schedule, RankIndex rank, const Wish& wish, std::uint64_t seed,
+    Program(const Schedule& schedule, RankIndex rank, const KernelSelection& selection, std::uint64_t seed,
             const Hyperparameters& hyperparameters);
 
     std::span<ReadyStep> steps() { return steps_; }

@@ -5,16 +5,16 @@
 
 namespace rehearse::run {
 
-RankContext::RankContext(const Schedule& of, RankIndex number, const Wish& wish, std::uint64_t seed,
+RankContext::RankContext(const Schedule& of, RankIndex number, const KernelSelection& selection, std::uint64_t seed,
                          const Hyperparameters& with)
     : schedule(of),
       rank_class(of.classes.at(at(class_of(of, number)))),
       rank(number),
       coordinates(rehearse::coordinates(of.mesh, number)),
-      device(wish.device),
+      device(selection.device),
       hyperparameters(with),
-      kernels(schedule, rank_class, wish),
-      tensors(schedule, rank_class, number, kernels.forward_backends(), seed, wish.device),
+      kernels(schedule, rank_class, selection),
+      tensors(schedule, rank_class, number, kernels.forward_backends(), seed, selection.device),
       scale(scales_loss(schedule.precision), with.loss_scale, with.growth_interval) {}
 
 Range RankContext::own_piece(int bucket) const {

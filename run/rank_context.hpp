@@ -23,7 +23,7 @@ struct Hyperparameters {
 
 struct RankContext {
     /// `schedule` outlives it. InputError: an operator that nobody runs.
-    RankContext(const Schedule& of, RankIndex number, const Wish& wish, std::uint64_t seed,
+    RankContext(const Schedule& of, RankIndex number, const KernelSelection& selection, std::uint64_t seed,
                 const Hyperparameters& with);
     RankContext(const RankContext&) = delete;
     RankContext& operator=(const RankContext&) = delete;

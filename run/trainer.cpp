@@ -60,7 +60,7 @@ public:
           job_(job),
           schedule_(schedule),
           options_(options),
-          program_(schedule, RankIndex{world.rank()}, wish_of(options, device), key(options.seed, weights_of),
+          program_(schedule, RankIndex{world.rank()}, selection_of(options, device), key(options.seed, weights_of),
                    hyperparameters_of(options)),
           executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
@@ -233,7 +233,7 @@ private:
             throw InputError(
                 "gradients of a plan that cuts the network, or in 16 bits, need the whole to compare with");
         return check_part(schedule_, RankIndex{world_.rank()}, program_, *options_.single_rank,
-                          {.wish = wish_of(options_, program_.device()),
+                          {.selection = selection_of(options_, program_.device()),
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_of(options_),
                            .steps = options_.steps,

@@ -16,7 +16,7 @@ using Report = std::function<void(int step, const StepReport& report)>;
 Result train_on(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                 const Report& report, const Probe& probe, kernels::Device* device = nullptr);
 
-Wish wish_of(const Options& options, kernels::Device* device);
+KernelSelection selection_of(const Options& options, kernels::Device* device);
 Hyperparameters hyperparameters_of(const Options& options);
 
 /// time_compute_only of one rank, at the same time as on the other ranks of `all`.

@@ -127,15 +127,15 @@ std::string library_version() {
                        static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
 }
 
-Program planned_convolution(const Problem& problem, Way way) {
+Program planned_convolution(const Problem& problem, ConvAlgorithm chosen) {
     Program program;
-    plan(program, std::get<Conv>(problem.op), problem.pass, problem.batch, way);
+    plan(program, std::get<Conv>(problem.op), problem.pass, problem.batch, chosen);
     return program;
 }
 
 class Convolution final : public Backend {
 public:
-    Convolution(std::string_view algorithm, Way way) : algorithm_(algorithm), way_(way) {}
+    Convolution(std::string_view algorithm, ConvAlgorithm chosen) : algorithm_(algorithm), chosen_(chosen) {}
     std::string_view name() const override { return "onednn"; }
     std::string_view algorithm() const override { return algorithm_; }
 
@@ -149,7 +149,7 @@ public:
         }
         if (problem.pass == Pass::update) return {};
         try {
-            (void)planned_convolution(problem, way_);
+            (void)planned_convolution(problem, chosen_);
         } catch (const dnnl::error& error) {
             return {.yes = false,
                     .reason = fmt::format("oneDNN has no {} kernel for it: {}", algorithm_, error.what())};
@@ -161,21 +161,22 @@ public:
         require_supported(*this, problem);
         if (problem.pass == Pass::update) return reference::backend().prepare(problem);
         return converting_errors(problem.op, [&]() -> std::unique_ptr<Kernel> {
-            return std::make_unique<PlannedKernel>(problem, 0, planned_convolution(problem, way_));
+            return std::make_unique<PlannedKernel>(problem, 0, planned_convolution(problem, chosen_));
         });
     }
 
     Bytes scratch(const Problem& problem, Bytes /*limit*/) const override {
         if (problem.pass == Pass::update) return {};
-        return converting_errors(
-            problem.op, [&] { return Bytes{static_cast<double>(planned_convolution(problem, way_).scratch_bytes())}; });
+        return converting_errors(problem.op, [&] {
+            return Bytes{static_cast<double>(planned_convolution(problem, chosen_).scratch_bytes())};
+        });
     }
 
     std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const override { return 0; }
 
 private:
     std::string_view algorithm_;
-    Way way_;
+    ConvAlgorithm chosen_;
 };
 
 class OneDnn final : public Backend {
@@ -243,8 +244,8 @@ const Backend& backend() {
 }
 
 std::span<const Backend* const> convolutions() {
-    static const Convolution direct("direct", Way::direct), gemm("gemm", Way::gemm),
-        winograd("winograd", Way::winograd);
+    static const Convolution direct("direct", ConvAlgorithm::direct), gemm("gemm", ConvAlgorithm::gemm),
+        winograd("winograd", ConvAlgorithm::winograd);
     static const std::array<const Backend*, 3> all{&direct, &gemm, &winograd};
     return all;
 }

@@ -34,8 +34,8 @@ Given given(const Conv& op, std::int64_t batch) {
             op.bias ? dense({op.filters}) : memory::desc(), dense(behind(batch, output_shape(op)))};
 }
 
-bool stays_dense(const Conv& op, Pass pass, Way way) {
-    if (way != Way::faster_layout) return way == Way::gemm;
+bool stays_dense(const Conv& op, Pass pass, ConvAlgorithm chosen) {
+    if (chosen != ConvAlgorithm::faster_layout) return chosen == ConvAlgorithm::gemm;
     const Window& w = op.window;
     const std::int64_t pixels = elements(input_shapes(op)[0]) / op.channels;
     const bool is_matrix = w == Window{} && op.groups == 1 && pixels >= matrix_pixels;
@@ -47,10 +47,11 @@ memory::desc any_layout(const memory::desc& desc) {
 }
 
 // What oneDNN may lay out as it likes.
-Given asked(const Conv& op, Pass pass, const Given& g, Way way) {
-    if (stays_dense(op, pass, way)) return {g.src, any_layout(g.weights), g.bias, g.dst};
+Given asked(const Conv& op, Pass pass, const Given& g, ConvAlgorithm chosen) {
+    if (stays_dense(op, pass, chosen)) return {g.src, any_layout(g.weights), g.bias, g.dst};
     return {any_layout(g.src), any_layout(g.weights), g.bias, any_layout(g.dst),
-            way == Way::winograd ? dnnl::algorithm::convolution_winograd : dnnl::algorithm::convolution_direct};
+            chosen == ConvAlgorithm::winograd ? dnnl::algorithm::convolution_winograd
+                                              : dnnl::algorithm::convolution_direct};
 }
 
 struct Sliding {
@@ -95,8 +96,8 @@ memory diff_of_result(Program& program, const Conv& op, const Given& g, const me
 
 std::size_t bias_offset(const Given& g) { return g.weights.get_size() / sizeof(float); }
 
-void plan_forward(Program& program, const Conv& op, const Given& g, Way way) {
-    const auto desc = forward_desc(op, asked(op, Pass::forward, g, way), op.relu);
+void plan_forward(Program& program, const Conv& op, const Given& g, ConvAlgorithm chosen) {
+    const auto desc = forward_desc(op, asked(op, Pass::forward, g, chosen), op.relu);
     std::vector<Argument> arguments{{DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
                                     {DNNL_ARG_WEIGHTS, program.input(g.weights, desc.weights_desc(), weights)},
                                     {DNNL_ARG_DST, program.output(g.dst, desc.dst_desc(), dst)}};
@@ -107,8 +108,8 @@ void plan_forward(Program& program, const Conv& op, const Given& g, Way way) {
     program.add(desc, dnnl::convolution_forward(desc), arguments);
 }
 
-void plan_backward_data(Program& program, const Conv& op, const Given& g, Way way) {
-    const Given a = asked(op, Pass::backward_data, g, way);
+void plan_backward_data(Program& program, const Conv& op, const Given& g, ConvAlgorithm chosen) {
+    const Given a = asked(op, Pass::backward_data, g, chosen);
     const Sliding s = sliding(op);
     const auto desc = described_back<dnnl::convolution_backward_data>(hint(op, a), a.algorithm, a.src, a.weights, a.dst,
                                                                       s.strides, s.dilates, s.padding_l, s.padding_r);
@@ -129,8 +130,8 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights_desc(const C
                                     s.padding_l, s.padding_r);
 }
 
-void plan_backward_weights(Program& program, const Conv& op, const Given& g, Way way) {
-    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, way));
+void plan_backward_weights(Program& program, const Conv& op, const Given& g, ConvAlgorithm chosen) {
+    const auto desc = backward_weights_desc(op, asked(op, Pass::backward_weights, g, chosen));
     std::vector<Argument> arguments{
         {DNNL_ARG_SRC, program.input(g.src, desc.src_desc(), src)},
         {DNNL_ARG_DIFF_DST, diff_of_result(program, op, g, desc.diff_dst_desc())},
@@ -144,11 +145,11 @@ void plan_backward_weights(Program& program, const Conv& op, const Given& g, Way
 
 }  // namespace
 
-void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, Way way) {
+void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, ConvAlgorithm chosen) {
     const Given g = given(op, batch);
-    if (pass == Pass::forward) plan_forward(program, op, g, way);
-    if (pass == Pass::backward_data) plan_backward_data(program, op, g, way);
-    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, way);
+    if (pass == Pass::forward) plan_forward(program, op, g, chosen);
+    if (pass == Pass::backward_data) plan_backward_data(program, op, g, chosen);
+    if (pass == Pass::backward_weights) plan_backward_weights(program, op, g, chosen);
 }
 
 }  // namespace rehearse::kernels::onednn

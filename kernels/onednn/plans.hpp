@@ -11,9 +11,10 @@ namespace rehearse::kernels::onednn {
 
 /// How a convolution is computed: on NCHW or blocks of channels, whichever was faster (conv.cpp says where); on blocks;
 /// on NCHW, which oneDNN unrolls into a matrix; by Winograd's algorithm.
-enum class Way { faster_layout, direct, gemm, winograd };
+enum class ConvAlgorithm { faster_layout, direct, gemm, winograd };
 
-void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch, Way way = Way::faster_layout);
+void plan(Program& program, const Conv& op, Pass pass, std::int64_t batch,
+          ConvAlgorithm chosen = ConvAlgorithm::faster_layout);
 void plan(Program& program, const MatMul& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const Pool& op, Pass pass, std::int64_t batch);
 void plan(Program& program, const BatchNorm& op, Pass pass, std::int64_t batch);

@@ -45,13 +45,13 @@ public:
           options_(options),
           device_(device),
           samples_(schedule.network, key(options.seed, data_of), options.data, true, options.ignored_label) {
-        const Wish wish{options.backend, options.algorithm, options.scratch_limit, {}, &device};
+        const KernelSelection selection{options.backend, options.algorithm, options.scratch_limit, {}, &device};
         const Hyperparameters hyperparameters{
             .learning_rate = options.learning_rate, .momentum = options.momentum, .weight_decay = options.weight_decay};
         for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             device.use_stream(static_cast<int>(rank));
             programs_.push_back(
-                std::make_unique<Program>(schedule, rank, wish, key(options.seed, weights_of), hyperparameters));
+                std::make_unique<Program>(schedule, rank, selection, key(options.seed, weights_of), hyperparameters));
         }
     }
 

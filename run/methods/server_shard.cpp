@@ -91,7 +91,7 @@ private:
 /// Gradients of dense layers from the sufficient factors that workers send instead.
 class Products {
 public:
-    explicit Products(const Wish& wish) : wish_(wish) {}
+    explicit Products(const KernelSelection& selection) : selection_(selection) {}
 
     void multiply(const PushPull& push_pull, std::span<const float> factors, kernels::View gradient) {
         const Problem& problem = push_pull.work.front();
@@ -102,23 +102,23 @@ public:
         buffers.diff_weights = gradient;
         auto& kernel = kernels_[push_pull.bucket];
         if (kernel == nullptr) {
-            const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, wish_);
-            kernel = kernels::prepare(of(choices, problem.pass), problem, wish_.scratch_limit);
+            const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, selection_);
+            kernel = kernels::prepare(of(choices, problem.pass), problem, selection_.scratch_limit);
         }
         kernel->run(buffers);
     }
 
 private:
-    const Wish& wish_;
+    const KernelSelection& selection_;
     std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
 };
 
 /// A server with its shard of the weights: what it does for whoever comes.
 class ServerShard {
 public:
-    ServerShard(const Schedule& schedule, Program& program, const Wish& wish, std::vector<const PushPull*> pushes,
-                ServerLinks& links)
-        : schedule_(schedule), program_(program), products_(wish), pushes_(std::move(pushes)), links_(links) {
+    ServerShard(const Schedule& schedule, Program& program, const KernelSelection& selection,
+                std::vector<const PushPull*> pushes, ServerLinks& links)
+        : schedule_(schedule), program_(program), products_(selection), pushes_(std::move(pushes)), links_(links) {
         for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
     }
 
@@ -233,10 +233,10 @@ kernels::RankProgram push_pull_rounds(const PushPull& push_pull) {
 std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
                           const Options& options, ServerLinks& links) {
     const Schedule kept = kept_by_server(schedule, server);
-    const Wish wish = wish_of(options, nullptr);
-    Program program{kept, RankIndex{0}, wish, key(options.seed, weights_of), hyperparameters_of(options)};
+    const KernelSelection selection = selection_of(options, nullptr);
+    Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
     RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
-    ServerShard shard{schedule, program, wish, pushes_to(schedule, server), links};
+    ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
     for (int step = saver.begin(); step < options.steps;) {
         const int steps = saver.steps_from(step);
         shard.serve(step, step + steps);

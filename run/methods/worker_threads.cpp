@@ -58,7 +58,7 @@ void read_unlocked(std::span<float> shared, std::span<float> to) {
     }
 }
 
-WorkerThreads::WorkerThreads(const Schedule& schedule, const Options& options, const Wish& wish,
+WorkerThreads::WorkerThreads(const Schedule& schedule, const Options& options, const KernelSelection& selection,
                              const Hyperparameters& hyperparameters, std::uint64_t weights_seed)
     : options_(options),
       one_part_(of_one_part(schedule)),
@@ -69,7 +69,7 @@ WorkerThreads::WorkerThreads(const Schedule& schedule, const Options& options, c
       gate_(static_cast<std::ptrdiff_t>(learners_.size()) + 1) {
     for (std::size_t i = 0; i < learners_.size(); ++i) {
         Learner& learner = learners_[i];
-        learner.program = std::make_unique<Program>(one_part_, RankIndex{0}, wish, weights_seed, hyperparameters);
+        learner.program = std::make_unique<Program>(one_part_, RankIndex{0}, selection, weights_seed, hyperparameters);
         learner.share = schedule.methods.get<Averaging>().elastic;
         if (i < options.learner_paces.size()) learner.pace = options.learner_paces[i];
     }

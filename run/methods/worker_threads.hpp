@@ -42,7 +42,7 @@ public:
 
     /// One thread and program for each learner of a rank, or for each of options.unlocked; for one part of the rank's
     /// batch, all at the first weights. `schedule` and `options` outlive the threads.
-    WorkerThreads(const Schedule& schedule, const Options& options, const Wish& wish,
+    WorkerThreads(const Schedule& schedule, const Options& options, const KernelSelection& selection,
                   const Hyperparameters& hyperparameters, std::uint64_t weights_seed);
     ~WorkerThreads();
     WorkerThreads(const WorkerThreads&) = delete;

@@ -33,7 +33,7 @@ public:
           ring_(world.split(0, world.rank())),
           schedule_(schedule),
           options_(options),
-          threads_(schedule, options, wish_of(options, nullptr), hyperparameters_of(options),
+          threads_(schedule, options, selection_of(options, nullptr), hyperparameters_of(options),
                    key(options.seed, weights_of)),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, RankIndex{world.rank()}))),
           feed_(schedule, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label,
@@ -229,7 +229,7 @@ private:
             if (!options_.single_rank) throw InputError("learners need the whole network to compare with");
             checked =
                 check_part(schedule_, RankIndex{world_.rank()}, last, *options_.single_rank,
-                           {.wish = wish_of(options_, nullptr),
+                           {.selection = selection_of(options_, nullptr),
                             .weights_seed = key(options_.seed, weights_of),
                             .hyperparameters = hyperparameters_of(options_),
                             .steps = options_.steps,

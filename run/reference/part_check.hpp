@@ -18,7 +18,7 @@ namespace rehearse::run {
 bool is_whole(const Schedule& schedule);
 
 struct ReferenceOptions {
-    Wish wish;
+    KernelSelection selection;
     std::uint64_t weights_seed = 0;
     Hyperparameters hyperparameters;
     int steps = 1;

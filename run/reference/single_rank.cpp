@@ -32,7 +32,7 @@ Trained SingleRank::train(RankIndex rank, int perturbation) const {
 }
 
 std::unique_ptr<Program> SingleRank::model(int perturbation) const {
-    auto program = std::make_unique<Program>(single_, RankIndex{0}, options_.wish, options_.weights_seed,
+    auto program = std::make_unique<Program>(single_, RankIndex{0}, options_.selection, options_.weights_seed,
                                              options_.hyperparameters);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
@@ -138,7 +138,7 @@ Program& SingleRank::of_size(std::int64_t size, BySize& others) const {
     for (Step& step : sized->schedule.classes.front().steps) {
         if (auto* compute = std::get_if<Compute>(&step.action)) compute->problem.batch = size;
     }
-    sized->program = std::make_unique<Program>(sized->schedule, RankIndex{0}, options_.wish, options_.weights_seed,
+    sized->program = std::make_unique<Program>(sized->schedule, RankIndex{0}, options_.selection, options_.weights_seed,
                                                options_.hyperparameters);
     return *sized->program;
 }

@@ -132,7 +132,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
     const std::unique_ptr<Program> model = single.model(perturbation);
     const Schedule kept = kept_by_server(schedule, -1);
-    Program server{kept, RankIndex{0}, options.wish, options.weights_seed, options.hyperparameters};
+    Program server{kept, RankIndex{0}, options.selection, options.weights_seed, options.hyperparameters};
     std::map<RankIndex, Worker> workers;
     for (const RankIndex worker : pushing_ranks(schedule)) {
         for (const Bucket& bucket : buckets) {

@@ -8,11 +8,12 @@
 
 namespace rehearse::run {
 
-KernelSet::KernelSet(const Schedule& schedule, const RankClass& rank_class, const Wish& wish) : wish_(wish) {
+KernelSet::KernelSet(const Schedule& schedule, const RankClass& rank_class, const KernelSelection& selection)
+    : selection_(selection) {
     for (const Layer& layer : rank_class.part.network.layers) {
         const bool computes = has_pass(layer.op, Pass::forward) && !std::holds_alternative<Communication>(layer.op);
         layers_.push_back(computes ? kernels::choose_passes(computed(layer.op), micro_batch_size(schedule, rank_class),
-                                                            compute_type(schedule.precision, layer.op), wish)
+                                                            compute_type(schedule.precision, layer.op), selection)
                                    : kernels::PassChoices{});
     }
 }
@@ -22,13 +23,14 @@ kernels::Kernel& KernelSet::of_layer(int layer, const Problem& problem) {
 }
 
 kernels::Kernel& KernelSet::of_problem(const Problem& problem) {
-    return prepared(problem, of(kernels::choose_passes(problem.op, problem.batch, problem.type, wish_), problem.pass));
+    return prepared(problem,
+                    of(kernels::choose_passes(problem.op, problem.batch, problem.type, selection_), problem.pass));
 }
 
 kernels::Kernel& KernelSet::prepared(const Problem& problem, const kernels::Choice& choice) {
     auto& kernel =
         prepared_[fmt::format("{}/{}/{}", to_string(problem), kernels::full_name(*choice.backend), choice.threads)];
-    if (kernel == nullptr) kernel = kernels::prepare(choice, problem, wish_.scratch_limit);
+    if (kernel == nullptr) kernel = kernels::prepare(choice, problem, selection_.scratch_limit);
     return *kernel;
 }
 
@@ -44,7 +46,7 @@ PlacedLayers KernelSet::placed(const Network& network) const {
         const kernels::Backend* const backend = of(layers_[i], Pass::forward).backend;
         if (backend == nullptr) continue;
         ++placed.layers;
-        if (wish_.device == nullptr || wish_.device->owns(*backend)) continue;
+        if (selection_.device == nullptr || selection_.device->owns(*backend)) continue;
         ++placed.on_host;
         placed.kinds.emplace(kind_of(network.layers[i].op));
     }

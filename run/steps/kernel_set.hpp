@@ -14,7 +14,7 @@
 
 namespace rehearse::run {
 
-using kernels::Wish;
+using kernels::KernelSelection;
 
 /// Layers of a part that compute, and how many of them do so on the host although there is a device.
 struct PlacedLayers {
@@ -24,8 +24,8 @@ struct PlacedLayers {
 
 class KernelSet {
 public:
-    /// InputError where no implementation that the wish allows computes a layer.
-    KernelSet(const Schedule& schedule, const RankClass& rank_class, const Wish& wish);
+    /// InputError where no implementation that the selection allows computes a layer.
+    KernelSet(const Schedule& schedule, const RankClass& rank_class, const KernelSelection& selection);
 
     /// Returns the kernel of one layer's pass, as was chosen for the layer. Layers of the same problem share one: what
     /// differs between them lies in the buffers.
@@ -39,7 +39,7 @@ public:
 private:
     kernels::Kernel& prepared(const Problem& problem, const kernels::Choice& choice);
 
-    Wish wish_;
+    KernelSelection selection_;
     std::vector<kernels::PassChoices> layers_;
     std::map<std::string, std::unique_ptr<kernels::Kernel>> prepared_;  // by problem, implementation and threads
 };

@@ -91,24 +91,24 @@ TEST(Scratch, Im2colWorksInSmallerStrips) {
 
 TEST(ChoosePasses, FollowsWhatWasMeasuredPassByPass) {
     const Backend* const untuned = &choose(conv, 2, DataType::f32);
-    Wish wish;
-    wish.tuned[to_string(Problem{conv, Pass::backward_data, 2, DataType::f32})] = {&reference::backend(), 1};
-    const PassChoices choices = choose_passes(conv, 2, DataType::f32, wish);
+    KernelSelection selection;
+    selection.tuned[to_string(Problem{conv, Pass::backward_data, 2, DataType::f32})] = {&reference::backend(), 1};
+    const PassChoices choices = choose_passes(conv, 2, DataType::f32, selection);
     EXPECT_EQ(of(choices, Pass::forward), (Choice{untuned, 0}));
     EXPECT_EQ(of(choices, Pass::backward_data), (Choice{&reference::backend(), 1}));
     EXPECT_EQ(of(choices, Pass::backward_weights), (Choice{untuned, 0}));
-    EXPECT_EQ(count_tuned(conv, 2, DataType::f32, wish, choices), 1);
+    EXPECT_EQ(count_tuned(conv, 2, DataType::f32, selection, choices), 1);
     // Another batch is another problem.
-    EXPECT_EQ(of(choose_passes(conv, 3, DataType::f32, wish), Pass::backward_data).backend, untuned);
+    EXPECT_EQ(of(choose_passes(conv, 3, DataType::f32, selection), Pass::backward_data).backend, untuned);
 }
 
 TEST(ChoosePasses, WhatIsAskedForGoesBeforeWhatWasMeasured) {
-    Wish wish;
-    wish.backend = "reference";
+    KernelSelection selection;
+    selection.backend = "reference";
     const Backend* const other = backends().front();
-    for (const Pass pass : conv_passes) wish.tuned[to_string(Problem{conv, pass, 2, DataType::f32})] = {other, 0};
+    for (const Pass pass : conv_passes) selection.tuned[to_string(Problem{conv, pass, 2, DataType::f32})] = {other, 0};
     for (const Pass pass : conv_passes) {
-        EXPECT_EQ(of(choose_passes(conv, 2, DataType::f32, wish), pass).backend, &reference::backend());
+        EXPECT_EQ(of(choose_passes(conv, 2, DataType::f32, selection), pass).backend, &reference::backend());
     }
 }
 
@@ -116,11 +116,11 @@ TEST(ChoosePasses, DoNotFollowWhoNeedsTooMuchMemory) {
     const Backend* const direct = backend_named("cpu direct");
     if (direct == nullptr) GTEST_SKIP() << "this build has no algorithms of ours";
     const Problem problem{conv, Pass::forward, 2, DataType::f32};
-    Wish wish;
-    wish.tuned[to_string(problem)] = {direct, 0};
-    EXPECT_EQ(of(choose_passes(conv, 2, DataType::f32, wish), Pass::forward).backend, direct);
-    wish.scratch_limit = direct->scratch(problem, any_scratch) - Bytes{1};
-    EXPECT_NE(of(choose_passes(conv, 2, DataType::f32, wish), Pass::forward).backend, direct);
+    KernelSelection selection;
+    selection.tuned[to_string(problem)] = {direct, 0};
+    EXPECT_EQ(of(choose_passes(conv, 2, DataType::f32, selection), Pass::forward).backend, direct);
+    selection.scratch_limit = direct->scratch(problem, any_scratch) - Bytes{1};
+    EXPECT_NE(of(choose_passes(conv, 2, DataType::f32, selection), Pass::forward).backend, direct);
 }
 
 // What one backend keeps for its backward pass means nothing to another one.
@@ -128,11 +128,11 @@ TEST(ChoosePasses, DoNotMixBackendsThatKeepAWorkspace) {
     const Op pool = Pool{PoolKind::max, 4, 8, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}};
     const Backend& untuned = choose(pool, 2, DataType::f32);
     if (untuned.workspace(pool, 2) == 0) GTEST_SKIP() << "this build's pooling keeps nothing";
-    Wish wish;
-    wish.tuned[to_string(Problem{pool, Pass::forward, 2, DataType::f32})] = {&reference::backend(), 0};
-    EXPECT_EQ(of(choose_passes(pool, 2, DataType::f32, wish), Pass::forward).backend, &untuned);
-    wish.tuned[to_string(Problem{pool, Pass::backward_data, 2, DataType::f32})] = {&reference::backend(), 0};
-    EXPECT_EQ(of(choose_passes(pool, 2, DataType::f32, wish), Pass::forward).backend, &reference::backend());
+    KernelSelection selection;
+    selection.tuned[to_string(Problem{pool, Pass::forward, 2, DataType::f32})] = {&reference::backend(), 0};
+    EXPECT_EQ(of(choose_passes(pool, 2, DataType::f32, selection), Pass::forward).backend, &untuned);
+    selection.tuned[to_string(Problem{pool, Pass::backward_data, 2, DataType::f32})] = {&reference::backend(), 0};
+    EXPECT_EQ(of(choose_passes(pool, 2, DataType::f32, selection), Pass::forward).backend, &reference::backend());
 }
 
 TEST(Implementations, ListEachOnceAndTheReferenceOnlyAlone) {

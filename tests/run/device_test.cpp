@@ -187,9 +187,9 @@ TEST(Device, SaysWhatItLeavesToTheHost) {
     const auto placed = [](const Network& network) {
         const Schedule schedule = test::schedule_of(network, "data", 1, 2);
         LateDevice<> late;
-        kernels::Wish wish;
-        wish.device = late.device.get();
-        return Program{schedule, RankIndex{0}, wish, 1, {}}.placed();
+        kernels::KernelSelection selection;
+        selection.device = late.device.get();
+        return Program{schedule, RankIndex{0}, selection, 1, {}}.placed();
     };
     EXPECT_EQ(placed(test::branches()).on_host, 0);
     EXPECT_EQ(placed(test::tiny_transformer(models::TransformerKind::decoder)).on_host, 0);

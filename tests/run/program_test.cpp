@@ -20,9 +20,9 @@ constexpr std::int64_t batch = 6;
 // A program with one batch in its input.
 class Loaded {
 public:
-    Loaded(const Network& network, const std::string& backend) : Loaded(network, Wish{backend, ""}) {}
-    Loaded(const Network& network, const Wish& wish)
-        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, RankIndex{0}, wish, 5, {}) {
+    Loaded(const Network& network, const std::string& backend) : Loaded(network, KernelSelection{backend, ""}) {}
+    Loaded(const Network& network, const KernelSelection& selection)
+        : schedule_(test::schedule_of(network, "data", 1, batch)), program_(schedule_, RankIndex{0}, selection, 5, {}) {
         const SyntheticTask task{network.layers.front().output, 3, 11};
         const std::size_t size = program_.tensors().input().size() / batch;
         for (std::int64_t i = 0; i < batch; ++i) {
@@ -103,17 +103,17 @@ TEST(Program, GradientsDoNotDependOnWhatWasThereBefore) {
 // Forward by one implementation, each gradient by another one: as if each had been the fastest of its pass.
 TEST(Program, GivesTheSameGradientsWhicheverImplementationWonAPass) {
     const Network network = test::branches();
-    Wish wish;
+    KernelSelection selection;
     std::size_t turn = 0;
     for (const Layer& layer : network.layers) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             if (!has_pass(layer.op, pass)) continue;
             const Problem problem{layer.op, pass, batch};
             const auto all = kernels::implementations(problem, kernels::default_scratch_limit);
-            wish.tuned[to_string(problem)] = {all[turn++ % all.size()], 0};
+            selection.tuned[to_string(problem)] = {all[turn++ % all.size()], 0};
         }
     }
-    Loaded tuned{network, wish}, plain{network, "reference"};
+    Loaded tuned{network, selection}, plain{network, "reference"};
     EXPECT_NEAR(tuned.mean_loss(), plain.mean_loss(), 1e-4);
     const std::span<const float> actual = tuned.program().tensors().gradients();
     const std::span<const float> expected = plain.program().tensors().gradients();

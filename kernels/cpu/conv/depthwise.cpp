@@ -40,9 +40,9 @@ protected:
     std::vector<Strip> strips_;
 };
 
-class LaneTapSums final : public Depthwise {
+class DepthwiseConvolution final : public Depthwise {
 public:
-    explicit LaneTapSums(const Problem& problem)
+    explicit DepthwiseConvolution(const Problem& problem)
         : Depthwise(problem, problem.pass == Pass::forward ? forward_sweep : backward_sweep),
           forward_(problem.pass == Pass::forward),
           strip_(whole_lines(most_pixels(sweep_, strips_) * simd_.lanes)),
@@ -111,9 +111,9 @@ private:
     std::vector<std::vector<TapAt>> taps_;
 };
 
-class LanePixelSums final : public Depthwise {
+class DepthwiseWeightGradient final : public Depthwise {
 public:
-    explicit LanePixelSums(const Problem& problem)
+    explicit DepthwiseWeightGradient(const Problem& problem)
         : Depthwise(problem, forward_sweep), dst_(whole_lines(conv_.out_pixels() * simd_.lanes)) {
         own_ = plane_ + dst_ + weights_ + diff_room(conv_, simd_.lanes);
         reserve(threads() * own_);
@@ -168,8 +168,8 @@ bool is_depthwise(const Convolution& conv) {
 }
 
 std::unique_ptr<Kernel> depthwise(const Problem& problem) {
-    if (problem.pass == Pass::backward_weights) return std::make_unique<LanePixelSums>(problem);
-    return std::make_unique<LaneTapSums>(problem);
+    if (problem.pass == Pass::backward_weights) return std::make_unique<DepthwiseWeightGradient>(problem);
+    return std::make_unique<DepthwiseConvolution>(problem);
 }
 
 }  // namespace rehearse::kernels::cpu

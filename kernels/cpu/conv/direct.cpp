@@ -23,7 +23,7 @@ private:
 
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
         if (is_depthwise(Convolution(problem))) return depthwise(problem);
-        return problem.pass == Pass::backward_weights ? direct_pixel_sums(problem) : direct_tap_sums(problem);
+        return problem.pass == Pass::backward_weights ? direct_weight_gradient(problem) : direct_convolution(problem);
     }
 
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {

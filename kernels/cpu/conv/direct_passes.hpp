@@ -9,10 +9,10 @@
 namespace rehearse::kernels::cpu {
 
 /// forward and backward_data: both sum over channels and taps.
-std::unique_ptr<Kernel> direct_tap_sums(const Problem& problem);
+std::unique_ptr<Kernel> direct_convolution(const Problem& problem);
 
 /// backward_weights: sums over samples and pixels.
-std::unique_ptr<Kernel> direct_pixel_sums(const Problem& problem);
+std::unique_ptr<Kernel> direct_weight_gradient(const Problem& problem);
 
 /// Every pass of as many groups as channels and filters, where the others would leave most lanes empty.
 bool is_depthwise(const Convolution& conv);

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::int64_t strip_floats = 8 * 1024;  // of src and diff_dst: 32 KiB
 
-class PixelSums final : public CheckedKernel {
+class DirectWeightGradient final : public CheckedKernel {
 public:
-    explicit PixelSums(const Problem& problem)
+    explicit DirectWeightGradient(const Problem& problem)
         : CheckedKernel(problem), simd_(direct_simd()), conv_(problem), sweep_(forward_sweep(conv_)) {
         vectors_ = conv_.group_filters > simd_.lanes ? 2 : 1;
         panel_ = vectors_ * simd_.lanes;
@@ -140,6 +140,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> direct_pixel_sums(const Problem& problem) { return std::make_unique<PixelSums>(problem); }
+std::unique_ptr<Kernel> direct_weight_gradient(const Problem& problem) {
+    return std::make_unique<DirectWeightGradient>(problem);
+}
 
 }  // namespace rehearse::kernels::cpu

@@ -17,9 +17,9 @@ constexpr std::int64_t strip_floats = 16 * 1024;    // of a strip that is summed
 constexpr std::int64_t weight_floats = 6 * 1024;    // used at a time: 24 KiB, half of a first-level cache
 constexpr std::int64_t cached_floats = 128 * 1024;  // of all weights, that the second-level cache keeps
 
-class TapSums final : public CheckedKernel {
+class DirectConvolution final : public CheckedKernel {
 public:
-    explicit TapSums(const Problem& problem)
+    explicit DirectConvolution(const Problem& problem)
         : CheckedKernel(problem),
           simd_(direct_simd()),
           conv_(problem),
@@ -155,6 +155,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> direct_tap_sums(const Problem& problem) { return std::make_unique<TapSums>(problem); }
+std::unique_ptr<Kernel> direct_convolution(const Problem& problem) {
+    return std::make_unique<DirectConvolution>(problem);
+}
 
 }  // namespace rehearse::kernels::cpu

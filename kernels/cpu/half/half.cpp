@@ -7,7 +7,8 @@
 namespace rehearse::kernels::cpu {
 
 std::unique_ptr<Kernel> half_convolution(const Problem& problem, const HalfSimd& simd) {
-    return problem.pass == Pass::backward_weights ? half_pixel_sums(problem, simd) : half_tap_sums(problem, simd);
+    return problem.pass == Pass::backward_weights ? half_weight_gradient(problem, simd)
+                                                  : half_direct_convolution(problem, simd);
 }
 
 void round_half(DataType type, const float* from, std::uint16_t* to, std::int64_t count) {

@@ -16,8 +16,8 @@ std::unique_ptr<Kernel> half_product(const Problem& problem, const HalfSimd& sim
 
 /// Of a convolution of images, all passes: forward and backward_data; backward_weights.
 std::unique_ptr<Kernel> half_convolution(const Problem& problem, const HalfSimd& simd);
-std::unique_ptr<Kernel> half_tap_sums(const Problem& problem, const HalfSimd& simd);
-std::unique_ptr<Kernel> half_pixel_sums(const Problem& problem, const HalfSimd& simd);
+std::unique_ptr<Kernel> half_direct_convolution(const Problem& problem, const HalfSimd& simd);
+std::unique_ptr<Kernel> half_weight_gradient(const Problem& problem, const HalfSimd& simd);
 
 /// Algorithms "direct-chunked" and "gemm-chunked", or "direct-f16" and "gemm-f16": f16 problems by AVX512-FP16, for
 /// CPUs that have it.

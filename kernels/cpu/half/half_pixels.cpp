@@ -19,9 +19,9 @@ namespace {
 constexpr std::int64_t pixel_words = 12 * 1024;  // of packed pixels used at a time: 24 KiB of a first-level cache
 
 /// Large: the sizes of one convolution's loops and of their scratch, worked out once.
-class HalfPixelSums final : public CheckedKernel {
+class HalfWeightGradient final : public CheckedKernel {
 public:
-    HalfPixelSums(const Problem& problem, const HalfSimd& simd)
+    HalfWeightGradient(const Problem& problem, const HalfSimd& simd)
         : CheckedKernel(problem),
           simd_(simd),
           type_(problem.type),
@@ -199,8 +199,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> half_pixel_sums(const Problem& problem, const HalfSimd& simd) {
-    return std::make_unique<HalfPixelSums>(problem, simd);
+std::unique_ptr<Kernel> half_weight_gradient(const Problem& problem, const HalfSimd& simd) {
+    return std::make_unique<HalfWeightGradient>(problem, simd);
 }
 
 }  // namespace rehearse::kernels::cpu

@@ -29,9 +29,9 @@ struct Stretch {
 };
 
 /// Large: the sizes of one convolution's loops and of their scratch, worked out once.
-class HalfTapSums final : public CheckedKernel {
+class HalfDirectConvolution final : public CheckedKernel {
 public:
-    HalfTapSums(const Problem& problem, const HalfSimd& simd)
+    HalfDirectConvolution(const Problem& problem, const HalfSimd& simd)
         : CheckedKernel(problem),
           simd_(simd),
           type_(problem.type),
@@ -242,8 +242,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Kernel> half_tap_sums(const Problem& problem, const HalfSimd& simd) {
-    return std::make_unique<HalfTapSums>(problem, simd);
+std::unique_ptr<Kernel> half_direct_convolution(const Problem& problem, const HalfSimd& simd) {
+    return std::make_unique<HalfDirectConvolution>(problem, simd);
 }
 
 }  // namespace rehearse::kernels::cpu
