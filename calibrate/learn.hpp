@@ -15,7 +15,7 @@ namespace rehearse::calibrate {
 /// Where learning starts, and what it is drawn to where the data say nothing.
 Covariance first_guess(Smoothness smoothness, std::size_t features);
 
-/// The experts that docs/calibration.md settled on, not yet learned.
+/// The experts that docs/device_prices.md settled on, not yet learned.
 /// `of_boards`: over the features of library_point.
 std::vector<Expert> first_experts(std::string_view kind, bool of_boards = false);
 
@@ -35,7 +35,7 @@ Covariance with_parameters(Covariance model, std::span<const double> parameters)
 Objective objective(std::span<const TrainingSet> sets, const Covariance& model, const std::optional<Covariance>& kin);
 
 /// A band is measured at shapes that were left out, but with lengths that had seen them. With lengths learned without a
-/// tenth of the shapes it must be this much wider to hold 90 % of those (docs/calibration.md).
+/// tenth of the shapes it must be this much wider to hold 90 % of those (docs/device_prices.md).
 double unseen_factor(std::string_view kind);
 
 /// Experts of `sets` (one family, one kind) learned together, and the band that then holds 90 % of shapes left out.

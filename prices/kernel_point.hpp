@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution or a matrix product as the numbers that its time on a device depends on: what a price model is fitted
-// over. docs/calibration.md says why these.
+// over. docs/device_prices.md says why these.
 #pragma once
 
 #include <algorithm>

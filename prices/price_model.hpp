@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prices of convolutions and matrix products on a device that was measured on other shapes: the roofline first, then
-// what measured kernels of like shape took beyond it (docs/calibration.md).
+// what measured kernels of like shape took beyond it (docs/device_prices.md).
 #pragma once
 
 #include <map>

@@ -20,7 +20,7 @@ namespace rehearse::validate {
 namespace {
 
 constexpr std::int64_t node = 8;  // GPUs of every machine here
-/// The rows that the figures of the machine file vtrain-server were fitted on (docs/calibration.md).
+/// The rows that the figures of the machine file vtrain-server were fitted on (docs/transformer_prices.md).
 constexpr std::int64_t fitted_layers = 12;
 
 bool is_fitted(const MegatronRow& row, const Machine& machine) {
