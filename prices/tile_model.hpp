@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of transformers on a GPU of which none were measured: products as tiles dealt out to its processors in waves,
-// the rest by the bytes that it moves, none of them faster than the host issues them (docs/transformer_prices.md). The figures
-// stand in the machine file, each with its source.
+// the rest by the bytes that it moves, none of them faster than the host issues them (docs/transformer_prices.md). The
+// figures stand in the machine file, each with its source.
 #pragma once
 
 #include <optional>

@@ -87,7 +87,7 @@ struct LibraryTransport {
     double unhidden = 1;              // share of a Simple ring's latency, by the library's table, that no data hide
     double late_ll = 1;               // how many times as long a tree's step by LL takes from 2.19 on
     double step = 1;                  // how many times as long a step takes as the library's table says
-    double exchange_share = 1;        // of the rate above when everybody sends to everybody
+    double exchange_share = 1;        // of the rate above in all-to-alls, where devices share a card
     double error = 0;                 // of a prediction, one standard deviation
     std::string source;
 };
