@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <utility>
 
 #include "core/error.hpp"
@@ -197,13 +196,25 @@ MeasuredKernels shipped_kernels(const MeasuredBoard& board) {
     return kernels;
 }
 
+namespace {
+
+// Of "400 W" 400, where the number has at most so many digits; nothing of any other text.
+std::optional<std::int64_t> number_of(std::string_view text, std::string_view unit, std::size_t most_digits) {
+    if (!text.ends_with(unit)) return std::nullopt;
+    text.remove_suffix(unit.size());
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    return digits && text.size() <= most_digits ? std::optional{parse_int(text, unit)} : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<BoardSheet> board_sheet(std::string_view text) {
-    static const std::regex form{R"((\d{1,5}) processors, (\d{1,4}) W, (\d{1,3}) nm)"};
-    std::cmatch found;
-    if (!std::regex_match(text.begin(), text.end(), found, form)) return std::nullopt;
-    const BoardSheet sheet{std::stoll(found[1].str()), std::stod(found[2].str()), std::stod(found[3].str()), false};
-    if (sheet.processors < 1 || sheet.watts < 1 || sheet.nanometres < 1) return std::nullopt;
-    return sheet;
+    const std::vector<std::string_view> parts = split(text, ',');
+    if (parts.size() != 3 || !parts[1].starts_with(' ') || !parts[2].starts_with(' ')) return std::nullopt;
+    const auto processors = number_of(parts[0], " processors", 5);
+    const auto watts = number_of(parts[1].substr(1), " W", 4), nanometres = number_of(parts[2].substr(1), " nm", 3);
+    if (processors.value_or(0) < 1 || watts.value_or(0) < 1 || nanometres.value_or(0) < 1) return std::nullopt;
+    return BoardSheet{*processors, static_cast<double>(*watts), static_cast<double>(*nanometres), false};
 }
 
 MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass& device) {

@@ -132,7 +132,15 @@ TEST(MeasuredBoards, SpeakForABoardThatNobodyMeasured) {
     EXPECT_GT(cold->error, measured->error);
     EXPECT_THAT(cold->source, HasSubstr("for card by its data sheet, by "));
     EXPECT_FALSE(board_sheet("0 processors, 75 W, 16 nm"));
-    EXPECT_FALSE(board_sheet("p4"));
+    for (const char* other :
+         {"p4", "20 processors,75 W,16 nm", "20 processors, 75 W", "123456 processors, 75 W, 16 nm",
+          "20 processors, 75 W, -16 nm", "20 processors, 75 W, 16 nm, 2", " processors, 75 W, 16 nm"})
+        EXPECT_FALSE(board_sheet(other)) << other;
+    const auto sheet = board_sheet("108 processors, 400 W, 7 nm");
+    ASSERT_TRUE(sheet);
+    EXPECT_EQ(sheet->processors, 108);
+    EXPECT_EQ(sheet->watts, 400);
+    EXPECT_EQ(sheet->nanometres, 7);
     EXPECT_THAT(message([&] { with_board(nullptr, "20 processors, 75 W, 16 nm"); }), HasSubstr("peak of f32"));
     EXPECT_THAT(message([&] { with_board(nullptr, "20 processors", device); }),
                 HasSubstr("108 processors, 400 W, 7 nm"));
