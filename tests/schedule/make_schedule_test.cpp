@@ -187,7 +187,8 @@ TEST(MakeSchedule, TypesFollowThePrecision) {
 TEST(MakeSchedule, GathersWeightsInTheTypeThatLayersRead) {
     for (const char* plan : {"data:zero=1", "data:zero=3"}) {
         SCOPED_TRACE(plan);
-        for (const Step& step : schedule_of(two_dense(), plan, 2, 10, Precision::bf16).classes.at(0).steps) {
+        const Schedule schedule = schedule_of(two_dense(), plan, 2, 10, Precision::bf16);
+        for (const Step& step : schedule.classes.at(0).steps) {
             const auto* moved = std::get_if<Communicate>(&step.action);
             if (moved == nullptr) continue;
             const bool weights = moved->kind == CollectiveKind::all_gather;
