@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <map>
-#include <memory>
-#include <new>
 #include <span>
 
 #include "bench/caches.hpp"
@@ -18,6 +14,7 @@
 #include "bench/thread_team.hpp"
 #include "calibrate/fit.hpp"
 #include "core/error.hpp"
+#include "kernels/memory.hpp"
 
 namespace rehearse::bench {
 
@@ -53,18 +50,15 @@ bool all_expected(StreamKernel kernel, std::span<const double> results) {
 }
 
 // Three arrays of a thread, which the thread that uses them has touched first. They begin at cache lines, and at
-// different places of their pages: a load must not wait for a store 4 KiB apart that only looks like its own. Huge
-// pages are asked for, as many systems give them unasked: figures of two hosts must not differ by that setting.
+// different places of their pages: a load must not wait for a store 4 KiB apart that only looks like its own. They lie
+// on huge pages, as many systems give them unasked: figures of two hosts must not differ by that setting.
 class Arrays {
 public:
     void make(std::size_t count) {
         constexpr std::size_t line = 64 / sizeof(double);
         const std::size_t pitch = (count + line - 1) / line * line + 17 * line;
-        const std::size_t size = (3 * pitch * sizeof(double) + huge_page - 1) / huge_page * huge_page;
-        memory_.reset(static_cast<double*>(std::aligned_alloc(huge_page, size)));
-        if (!memory_) throw std::bad_alloc();
-        (void)madvise(memory_.get(), size, MADV_HUGEPAGE);  // where the kernel has none, small ones do
-        dst = memory_.get();
+        memory_ = kernels::allocate_host(3 * pitch * sizeof(double));
+        dst = reinterpret_cast<double*>(memory_.get());
         x = dst + pitch;
         y = x + pitch;
         for (std::size_t i = 0; i < count; ++i) x[i] = x_at(i);
@@ -74,11 +68,7 @@ public:
     double *dst = nullptr, *x = nullptr, *y = nullptr;
 
 private:
-    static constexpr std::size_t huge_page = 2 << 20;
-    struct Free {
-        void operator()(double* memory) const { std::free(memory); }  // NOLINT: of aligned_alloc
-    };
-    std::unique_ptr<double, Free> memory_;
+    kernels::HostMemory memory_;
 };
 
 // One kernel, size and number of threads.

@@ -6,27 +6,16 @@
 #include "core/network.hpp"
 #include "core/op.hpp"
 #include "models/models.hpp"
+#include "tests/models/imported.hpp"
 #include "tests/models/onnx_file.hpp"
 
 namespace rehearse::models {
 namespace {
 
-double products(const Network& network) {
-    double sum = 0;
-    for (const Layer& layer : network.layers) sum += multiply_adds(layer.op);
-    return sum;
-}
-
 Network imported(const OnnxFile& file, bool values = false) {
     ImportOptions options;
     options.values = values;
     return import_onnx(file.save("computed.onnx"), options);
-}
-
-std::string why_not_run(const Network& network) {
-    for (const Layer& layer : network.layers)
-        if (layer.given != nullptr && !layer.given->not_run.empty()) return layer.name + ": " + layer.given->not_run;
-    return "";
 }
 
 void fill(OnnxFile& file, const std::string& name, const Dims& dims) {

@@ -8,6 +8,7 @@
 #include "core/network.hpp"
 #include "core/op.hpp"
 #include "models/models.hpp"
+#include "tests/models/imported.hpp"
 #include "tests/models/onnx_file.hpp"
 
 namespace rehearse::models {
@@ -17,18 +18,6 @@ Network imported(const OnnxFile& file) {
     ImportOptions options;
     options.values = true;
     return import_onnx(file.save("losses.onnx"), options);
-}
-
-std::string why_not_run(const Network& network) {
-    for (const Layer& layer : network.layers)
-        if (layer.given != nullptr && !layer.given->not_run.empty()) return layer.name + ": " + layer.given->not_run;
-    return "";
-}
-
-double products(const Network& network) {
-    double sum = 0;
-    for (const Layer& layer : network.layers) sum += multiply_adds(layer.op);
-    return sum;
 }
 
 template <typename Kind>

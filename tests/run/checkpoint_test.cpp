@@ -184,13 +184,18 @@ void expect_no_change_unsaid(const std::filesystem::path& path, const Load& load
     std::cout << refused << " of " << tries << " refused\n";
 }
 
+// The checkpoint of two steps by this rank alone.
+std::filesystem::path trained_to(const Folder& folder, const Schedule& schedule) {
+    train_on(Communicator::self(), schedule, {.steps = 2, .checkpoint = folder.path()}, {}, {});
+    return newest(folder.path()).value();
+}
+
 TEST(Checkpoints, ThatADiskHasChangedAreRefused) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Folder folder;
     if (Communicator::world().rank() != 0) return;
     const Schedule schedule = test::schedule_of(test::branches(), "data", 1, 4, Optimizer::adam);
-    train_on(Communicator::self(), schedule, {.steps = 2, .checkpoint = folder.path()}, {}, {});
-    const std::filesystem::path path = newest(folder.path()).value();
+    const std::filesystem::path path = trained_to(folder, schedule);
     expect_no_change_unsaid(
         path, [&] { return load(path, schedule); }, expect_equal);
 }
@@ -200,8 +205,7 @@ TEST(Checkpoints, OfRanksThatADiskHasChangedAreRefused) {
     const Folder folder;
     if (Communicator::world().rank() != 0) return;
     const Schedule schedule = test::schedule_of(test::branches(), "data:learners=2", 1, 4, Optimizer::adam);
-    train_on(Communicator::self(), schedule, {.steps = 2, .checkpoint = folder.path()}, {}, {});
-    const std::filesystem::path path = newest(folder.path()).value();
+    const std::filesystem::path path = trained_to(folder, schedule);
     const RankStates like{.network = schedule.network.name,
                           .optimizer = "adam",
                           .plan = schedule.plan,
