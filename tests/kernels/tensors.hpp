@@ -115,4 +115,15 @@ struct Tensors {
     }
 };
 
+/// Those of the host that run the operator forward in f32.
+inline std::vector<const Backend*> backends_of(const Op& op) {
+    std::vector<const Backend*> found;
+    for (const Backend* backend : backends()) {
+        if (backend->supports({op, Pass::forward, 1, DataType::f32}).yes) {
+            found.push_back(backend);
+        }
+    }
+    return found;
+}
+
 }  // namespace rehearse::kernels
