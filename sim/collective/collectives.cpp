@@ -39,13 +39,19 @@ Collectives::Collectives(const Mesh& mesh, const Wiring& wiring, std::int64_t fo
     if (ranks(mesh) > rank_by_rank) in_step_.emplace(mesh, wiring);
 }
 
+void Collectives::Progress::begin_row() {
+    row.clear();
+    row_ready = ready;
+    row_messages = 0;
+    followed.reset();
+    followed_count = 0;
+}
+
 void Collectives::occupy(Progress& progress, Seconds until) {
     for (double& ready : progress.ready) ready = std::max(ready, until.value);
-    progress.row.clear();
-    progress.row_ready = progress.ready;
-    progress.row_messages = 0;
-    progress.followed.reset();
-    progress.followed_count = 0;
+    progress.begin_row();
+    progress.last_pattern = nullptr;
+    progress.same_pairs = true;
 }
 
 void Collectives::catch_up(Progress& progress, Seconds until) {
@@ -70,7 +76,8 @@ void Collectives::run(const Call& call, Seconds earliest, Progress& progress) {
     }
     const bool begins_row = earliest.value >= latest(progress.ready);
     const std::int64_t more = messages(call);
-    if (begins_row || progress.row_messages + more > followed_messages_) occupy(progress, Seconds{0});
+    if (begins_row) occupy(progress, Seconds{0});
+    if (progress.row_messages + more > followed_messages_) progress.begin_row();
     progress.row.push_back({call, earliest});
     progress.row_messages += more;
     for (double& ready : progress.ready) ready = std::max(ready, earliest.value);
@@ -97,17 +104,19 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
     const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
     for (const Stage& stage : stages_of(call)) {
         if (stage_ends != nullptr && &stage != &stages_of(call).front()) stage_ends->push_back(latest(progress.ready));
-        const std::int64_t one_by_one = std::min(stage.repeats, followed);
+        progress.take(*stage.pattern);
+        const std::int64_t one_by_one = std::min(stage.repeats, followed_rounds(*stage.pattern, progress));
         double half_way = 0;
         double pace = 0;
         std::int64_t round = 0;
         while (round < one_by_one && pace == 0) {
-            if (round == followed - later_half) half_way = latest(progress.ready);
+            if (round == one_by_one - later_half) half_way = latest(progress.ready);
             before_ = progress.ready;
             advance(stage, whole * stage.share, progress);
             ++round;
             if (round < stage.repeats && at_one_pace(progress.ready, before_)) pace = progress.ready[0] - before_[0];
         }
+        if (progress.undisturbed(*stage.pattern)) drain(*stage.pattern, progress);
         if (round == stage.repeats) continue;
         if (pace == 0) {
             pace = (latest(progress.ready) - half_way) / static_cast<double>(later_half);
@@ -119,41 +128,75 @@ void Collectives::count_through(const Call& call, Progress& progress, std::vecto
     }
 }
 
+void Collectives::Progress::take(const Pattern& pattern) {
+    same_pairs = same_pairs && (last_pattern == nullptr || last_pattern == &pattern);
+    last_pattern = &pattern;
+}
+
+std::int64_t Collectives::followed_rounds(const Pattern& pattern, const Progress& progress) {
+    if (!progress.undisturbed(pattern) || pattern.messages.empty()) return followed;
+    return std::max(followed, few / std::ssize(pattern.messages));
+}
+
+// When the message can start: both its ends have ended the round before.
+double Collectives::starts(const PatternMessage& m) const { return std::max(before_[at(m.from)], before_[at(m.to)]); }
+
+void Collectives::end(const PatternMessage& m, double sent, Progress& progress) const {
+    double& from = progress.ready[at(m.from)];
+    double& to = progress.ready[at(m.to)];
+    from = std::max(from, sent);
+    to = std::max(to, sent + kinds_[at(m.cost)].combining);
+}
+
 void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     const Pattern& pattern = *stage.pattern;
-    const std::size_t count = pattern.messages.size();
     kinds_.clear();
     for (const MessageCost& cost : pattern.costs) {
         const Seconds after = stage.latency ? wiring_.stretched_inside(*stage.latency)
                                             : cost.latency + wiring_.beyond(cost.across, bytes, cost.alone);
         kinds_.push_back({(cost.alone * bytes).value, after.value, stage.passes * (cost.combine * bytes).value});
     }
+    if (progress.undisturbed(pattern)) {
+        for (const PatternMessage& m : pattern.messages) {
+            const Kind& kind = kinds_[at(m.cost)];
+            end(m, starts(m) + kind.alone + kind.afterwards, progress);
+        }
+    } else {
+        advance_sharing(pattern, bytes, progress);
+    }
+}
+
+void Collectives::advance_sharing(const Pattern& pattern, Bytes bytes, Progress& progress) {
+    const std::size_t count = pattern.messages.size();
+    double first = std::numeric_limits<double>::infinity(), last = 0;
     start_.resize(count);
     end_.resize(count);
-    double first = std::numeric_limits<double>::infinity(), last = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const PatternMessage& m = pattern.messages[i];
-        const double start = std::max(before_[at(m.from)], before_[at(m.to)]);
-        first = std::min(first, start);
-        last = std::max(last, start);
-        start_[i] = start;
-        end_[i] = start + kinds_[at(m.cost)].alone;
+        start_[i] = starts(m);
+        first = std::min(first, start_[i]);
+        last = std::max(last, start_[i]);
+        end_[i] = start_[i] + kinds_[at(m.cost)].alone;
     }
     for (const Meeting& meeting : pattern.meetings) {
-        const auto members =
-            std::span{pattern.members}.subspan(at(meeting.first), at(meeting.last) - at(meeting.first));
         double& drained = progress.drained[at(meeting.link)];
-        link_.pass(members, start_, (meeting.cost * bytes).value, drained, end_);
+        link_.pass(pattern.members_of(meeting), start_, (meeting.cost * bytes).value, drained, end_);
     }
     exact_ = exact_ && (count == 0 || last - first <= 1e-9 * last);
     for (std::size_t i = 0; i < count; ++i) {
         const PatternMessage& m = pattern.messages[i];
-        const Kind& kind = kinds_[at(m.cost)];
-        const double sent = end_[i] + kind.afterwards;
-        double& from = progress.ready[at(m.from)];
-        double& to = progress.ready[at(m.to)];
-        from = std::max(from, sent);
-        to = std::max(to, sent + kind.combining);
+        end(m, end_[i] + kinds_[at(m.cost)].afterwards, progress);
+    }
+}
+
+// What the last of its rounds, which began at `before_`, keeps links busy until.
+void Collectives::drain(const Pattern& pattern, Progress& progress) const {
+    for (const Meeting& meeting : pattern.meetings) {
+        double& drained = progress.drained[at(meeting.link)];
+        for (const std::int32_t i : pattern.members_of(meeting)) {
+            const PatternMessage& m = pattern.messages[at(i)];
+            drained = std::max(drained, starts(m) + kinds_[at(m.cost)].alone);
+        }
     }
 }
 

@@ -24,6 +24,8 @@ namespace rehearse::sim {
 /// says (rounds.hpp). A row of collectives that falls out of step is followed message by message (follower.hpp) while
 /// that is not too much; beyond, flows that meet on a busy link share it from their own starts on, after what earlier
 /// rounds left there: near to max-min over the whole fabric (README.md says how near), the same when in step.
+/// Where no message holds another up, as on a ring with links of its own, counting is exact out of step, too: as long
+/// as the row keeps to these pairs, since a pair has one message at a time.
 /// Sizes that differ by one element count as equal, at their mean. Rounds that are alike are counted once, however many
 /// and in whichever call; a long row of them is followed until the pace is known, then continued at that pace.
 /// Large: beside what it prices, the memory that its inner loops use again.
@@ -47,6 +49,13 @@ public:
         std::shared_ptr<FollowedRow> followed;  // the first of them
         std::size_t followed_count = 0;
         std::int64_t work = followed_work;  // that may still go into following
+        const Pattern* last_pattern = nullptr;
+        bool same_pairs = true;  // of ranks, since all were in step: all patterns were that one
+
+        void begin_row();
+        void take(const Pattern& pattern);
+        /// No message of its rounds meets another that could hold it up.
+        bool undisturbed(const Pattern& pattern) const { return pattern.apart && same_pairs; }
     };
 
     /// Where there are more ranks than `rank_by_rank`, `spans` must not be asked for. What others of the same mesh and
@@ -91,8 +100,13 @@ private:
     const std::vector<Stage>& stages_of(const Call& call);
     const std::vector<Stage>* made_elsewhere(const Key& key) const;
     Stage make_stage(const Call& call, const Groups& groups, const Collective& rounds, Phase phase);
+    static std::int64_t followed_rounds(const Pattern& pattern, const Progress& progress);
     void count_through(const Call& call, Progress& progress, std::vector<double>* stage_ends = nullptr);
+    double starts(const PatternMessage& m) const;
+    void end(const PatternMessage& m, double sent, Progress& progress) const;
     void advance(const Stage& stage, Bytes bytes, Progress& progress);
+    void advance_sharing(const Pattern& pattern, Bytes bytes, Progress& progress);
+    void drain(const Pattern& pattern, Progress& progress) const;
     void follow(Progress& progress);
 
     const Mesh& mesh_;

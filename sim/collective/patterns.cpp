@@ -75,6 +75,9 @@ Pattern Patterns::count(std::span<const Flow> flows) {
     Pattern pattern;
     pattern.meetings = std::move(counted.meetings);
     pattern.members = std::move(counted.members);
+    // Every link then carries all its messages at the rates of their own slowest links.
+    pattern.apart =
+        std::ranges::all_of(counted.flows, [](const FlowCost& f) { return f.shared <= f.alone * (1 + 1e-12); });
     pattern.messages.reserve(flows.size());
     std::map<MessageCost, std::int32_t> numbers;
     std::array<std::optional<PerByte>, 2> combine;  // inside nodes, across them

@@ -32,6 +32,12 @@ struct Pattern {
     std::vector<Meeting> meetings;
     std::vector<std::int32_t> members;
     std::vector<double> sizes{};  // of messages, relative to their mean; none: all are equal
+    bool apart = false;           // no link is so busy that one message holds another up, whenever they start
+
+    std::span<const std::int32_t> members_of(const Meeting& meeting) const {
+        return std::span{members}.subspan(static_cast<std::size_t>(meeting.first),
+                                          static_cast<std::size_t>(meeting.last - meeting.first));
+    }
 };
 
 /// Alike rounds of a collective, one after the other.

@@ -12,6 +12,7 @@
 #include "meshes.hpp"
 #include "sim/collective/in_step.hpp"
 #include "sim/collective/price.hpp"
+#include "sim/modes/exact_collectives.hpp"
 #include "sim/network/node_rings.hpp"
 
 namespace rehearse::sim {
@@ -81,6 +82,24 @@ TEST_P(EveryCollective, IsFollowedBySimGridWhileItIsSmall) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryCollective, testing::ValuesIn(every_collective()));
+
+// Nodes that are far apart hold a ring up, and its other ranks are out of step with them for as many rounds as they are
+// away. No two of its messages meet, so that counting tells of each rank when it ends, with nobody to follow it.
+TEST(CollectiveTime, OfARingOutOfStepIsCountedExactly) {
+    const Machine machine = summit_like(20);
+    const Mesh mesh{{{"data", 120}}};
+    const Wiring wiring{machine};
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+        const Begun begun{{kind, 0, 120 * 37 * 1000, DataType::f32, parse_algorithm("ring", kind)}, Seconds{0}};
+        const std::vector<double> start(120, 0);
+        Collectives counting{mesh, wiring, 0};
+        Collectives::Progress progress;
+        progress.ready = start;
+        counting.run(begun.call, begun.earliest, progress);
+        EXPECT_THAT(progress.ready,
+                    testing::Pointwise(testing::DoubleNear(1e-9), follow(mesh, {&begun, 1}, wiring, start)));
+    }
+}
 
 // Two nodes of four devices, which reach each other at 50 GB/s, each with a NIC of its own of 10 GB/s; 32 MB. By rings
 // a round is 1 MB by each NIC, and three within the node beside it; one ring through all of them would take each NIC in
