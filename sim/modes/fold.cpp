@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
@@ -12,10 +13,10 @@ namespace rehearse::sim {
 
 Fold::Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
     : steps_(steps), collectives_(collectives), calls_(calls), active_(calls.aggregates()), traffic_(traffic) {
-    for (const RankClass& rank_class : steps.schedule().classes) {
-        classes_.emplace_back(rank_class.steps);
-        touch(static_cast<int>(classes_.size()) - 1);
-    }
+    for (const RankClass& rank_class : steps.schedule().classes) classes_.emplace_back(rank_class.steps);
+    touched_.resize(classes_.size());
+    std::iota(touched_.begin(), touched_.end(), 0);
+    is_touched_.resize(classes_.size(), 1);
     if (classes_.size() > 1) return;
     for (RankIndex rank{0}; rank < steps.ranks(); ++rank) {
         crowding_ = std::max(crowding_, steps.cores().crowding(rank));
@@ -66,14 +67,18 @@ Seconds Fold::length() const {
 }
 
 void Fold::touch(int c) {
-    touched_.push_back(c);
-    for (const int sender : calls_.senders_to(c)) touched_.push_back(sender);
+    const auto add = [this](int touched) {
+        if (std::exchange(is_touched_[at(touched)], 1) == 0) touched_.push_back(touched);
+    };
+    add(c);
+    for (const int sender : calls_.senders_to(c)) add(sender);
 }
 
 void Fold::take_what_can_be() {
     while (!touched_.empty()) {
         const int c = touched_.back();
         touched_.pop_back();
+        is_touched_[at(c)] = 0;
         for (StreamState& stream : classes_[at(c)].streams) {
             while (take_next(c, stream)) {
             }

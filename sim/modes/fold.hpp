@@ -60,8 +60,9 @@ private:
     ActiveCollectives active_;
     Traffic* traffic_;
     std::vector<std::vector<Member>> together_;
-    double crowding_ = 1;       // of the only class's ranks, which all compute at the same time
-    std::vector<int> touched_;  // classes some of whose steps may be ready now
+    double crowding_ = 1;           // of the only class's ranks, which all compute at the same time
+    std::vector<int> touched_;      // classes some of whose steps may be ready now, each once
+    std::vector<char> is_touched_;  // by class
     std::int64_t flows_ = 0, arrows_ = 0;
 };
 
