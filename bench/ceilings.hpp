@@ -2,6 +2,7 @@
 // The roofs of this host (Williams, Waterman and Patterson 2009), measured: what no kernel can exceed.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,7 @@ struct StreamOptions {
     std::vector<int> threads{1};
     std::vector<StreamKernel> kernels{StreamKernel::copy, StreamKernel::scale, StreamKernel::add, StreamKernel::triad};
     bool every_size = false;   // also the sizes between and around one a level
+    std::function<bool(const std::string& level)> wanted{};  // measures only levels that it is true of; none: all
     double memory_factor = 4;  // each array of the level "memory" is this many times all last-level caches together
 };
 struct Streams {
@@ -46,8 +48,8 @@ struct Streams {
 
 /// One working set a level of cache, and one in memory (McCalpin: each array at least four times the last-level
 /// caches). Each thread has arrays of its own that it touched first. Every result is compared to the sum worked out
-/// from the inputs: BackendError where an element differs. InfeasibleError where the arrays do not fit into free
-/// memory.
+/// from the inputs: BackendError where an element differs. InputError where no level is wanted, InfeasibleError where
+/// the arrays do not fit into free memory.
 Streams measure_streams(const StreamOptions& options);
 
 /// Both at once, as short as `rounds` says: the roofs that a run of `bench` compares with. Copy and triad only, in

@@ -159,7 +159,10 @@ std::vector<Place> every_size(const std::vector<Cache>& caches, int threads, con
 std::vector<Place> places(const StreamOptions& options, int threads) {
     const std::vector<Cache> caches = data_caches();
     const std::vector<Place> chosen = levels(caches, threads, options.memory_factor);
-    return options.every_size ? every_size(caches, threads, chosen) : chosen;
+    std::vector<Place> all = options.every_size ? every_size(caches, threads, chosen) : chosen;
+    if (options.wanted) std::erase_if(all, [&](const Place& place) { return !options.wanted(place.level); });
+    if (all.empty()) throw InputError("bench stream: no level is wanted; there are L1 to the last cache's, and memory");
+    return all;
 }
 
 // A run lasts tens of microseconds at least, so that the meeting of threads and the clock are small beside it.

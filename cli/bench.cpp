@@ -38,8 +38,16 @@ constexpr std::array kinds{Kind{"conv", bench_kernels},        Kind{"gemm", benc
                            Kind{"embedding", bench_embedding}, Kind{"files", bench_files},
                            Kind{"tuned", bench_tuned},         Kind{"nccl-table", bench_library}};
 
+void check_filter(const BenchOptions& options) {
+    constexpr std::array filtered{"conv", "gemm", "layer", "attention", "stream"};
+    const bool device_roofs = options.kind == "stream" && options.device != "cpu";
+    if (options.filter.empty() || (std::ranges::count(filtered, options.kind) > 0 && !device_roofs)) return;
+    throw InputError(fmt::format("--filter: not of bench {}{}", options.kind, device_roofs ? " of a device" : ""));
+}
+
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
+    check_filter(options);
     std::vector<std::string_view> words;
     for (const Kind& kind : kinds) {
         words.push_back(kind.name);
@@ -126,7 +134,8 @@ Run add_bench(CommandLine& app) {
            "--suite", options->suite,
            "every distinct step of training a network or both climate ones, or a list: deepbench-train, crossover")
         ->option_text("NAME|climate|FILE.onnx");
-    app.add_option("--filter", options->filter, "only problems that it matches")->option_text("REGEX");
+    app.add_option("--filter", options->filter, "only problems that it matches; of stream: levels, as memory")
+        ->option_text("REGEX");
     app.add_option("--batch", options->batches, "of a network")->delimiter(',')->option_text("N[,N...]");
     add_fuse(app, options->fuse);
     app.add_option("--device", options->device, "cuda: this host's GPU, timed by its own clock")

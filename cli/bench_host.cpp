@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "match/pattern.hpp"
 
 namespace rehearse::cli {
 
@@ -57,6 +58,10 @@ int bench_stream(const BenchOptions& options) {
     measuring.rounds = {options.rounds, options.budget};
     measuring.threads = threads_of(options);
     measuring.every_size = options.sweep || !options.plot.empty();
+    if (!options.filter.empty()) {
+        const match::Pattern pattern{options.filter, "--filter"};
+        measuring.wanted = [pattern](const std::string& level) { return pattern.is_in(level); };
+    }
     const bench::Streams streams = bench::measure_streams(measuring);
     Report report = new_report(options, measuring.threads);
     report.document["rows"] = Json::array();

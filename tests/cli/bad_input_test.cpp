@@ -133,6 +133,8 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
                     {"bench gemm --suite lenet5 --winners a.svg", "--winners: not of bench gemm"},
                     {"bench stream --suite lenet5", "takes no problems"},
                     {"bench stream --threads 0", "--threads"},
+                    {"bench stream --threads 1 --filter L9", "no level is wanted"},
+                    {"bench peak --filter f32", "--filter: not of bench peak"},
                     {"bench conv --suite lenet5 --threads 2", "OMP_NUM_THREADS"},
                     {"bench peak --out a.json", "--out"},
                     {"bench conv --suite lenet5 --backend onednm", "no backend of this build"},

@@ -219,7 +219,7 @@ TEST_F(Tables, FitIntoAHundredColumnsAndEachColumnIsDefined) {
 #endif
 #if REHEARSE_HAS_BENCH
             {"bench gemm matmul:n1m8n8k8:f32:forward --budget 0.1 --rounds 1", "problem"},
-            {"bench stream --threads 1 --budget 0.1 --rounds 1", "level"},
+            {"bench stream --filter L1 --threads 1 --budget 0.1 --rounds 1", "level"},
             {"bench peak --threads 1 --budget 0.1 --rounds 1", "type"},
 #endif
     };
