@@ -52,8 +52,8 @@ std::pair<std::string, Pass> sort_of(const Problem& problem) {
     std::string sort{kind_of(problem.op)};
     if (const auto* conv = std::get_if<Conv>(&problem.op); conv != nullptr && conv->groups > 1) sort += " grouped";
     // Of a few rows, as a classifier has, a product reads its weights and does little with them.
-    constexpr std::int64_t few_rows = 16;
-    if (const auto* dense = std::get_if<MatMul>(&problem.op); dense != nullptr && problem.batch * dense->m < few_rows)
+    constexpr std::int64_t skinny = 16;
+    if (const auto* dense = std::get_if<MatMul>(&problem.op); dense != nullptr && problem.batch * dense->m < skinny)
         sort += " few rows";
     if (const auto* function = std::get_if<Activation>(&problem.op)) sort += to_string(function->kind);
     if (const auto* pool = std::get_if<Pool>(&problem.op)) sort += pool->kind == PoolKind::max ? " max" : " average";

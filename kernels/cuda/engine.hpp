@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/cuda/implicit_gemm.hpp"
 #include "kernels/cuda/packed.hpp"
-#include "kernels/cuda/sums.hpp"
 #include "kernels/cuda/tile.hpp"
-#include "kernels/cuda/weight_sums.hpp"
+#include "kernels/cuda/weight_gradient.hpp"
 #include "kernels/cuda/winograd_weights.hpp"
 
 namespace rehearse::kernels {
@@ -36,23 +36,23 @@ using Tiled = std::variant<Form<float, LargeFloats>, Form<float, SmallFloats>, F
                            Form<float, SmallTensor<float>>, Form<Float16, LargeTensor<Float16>>,
                            Form<Float16, SmallTensor<Float16>>, Form<BFloat16, LargeTensor<BFloat16>>,
                            Form<BFloat16, SmallTensor<BFloat16>>>;
-using SumsTask = Tiled<TiledSums>;
-using WeightsTask = Tiled<WeightSums>;
-using LoopTask = std::variant<DirectSums<float>, DirectSums<Float16>, DirectSums<BFloat16>, AddUp<float>,
-                              AddUp<Float16>, AddUp<BFloat16>>;
+using ImplicitGemmTask = Tiled<TiledGemm>;
+using WeightsTask = Tiled<WeightGradient>;
+using LoopTask = std::variant<DirectConvolution<float>, DirectConvolution<Float16>, DirectConvolution<BFloat16>,
+                              AddUp<float>, AddUp<Float16>, AddUp<BFloat16>>;
 using WinogradTask = std::variant<WinogradSource<2>, WinogradSource<4>, WinogradWeights<2>, WinogradWeights<4>,
                                   WinogradTarget<2>, WinogradTarget<4>, WinogradDifferences<2>, WinogradDifferences<4>,
                                   WinogradGradients<2>, WinogradGradients<4>>;
 
 template <typename Element>
-using LargePacked = PackedSums<PackedTile<Element, 128, 128, 64, 32>>;
+using LargePacked = PackedGemm<PackedTile<Element, 128, 128, 64, 32>>;
 template <typename Element>
-using SmallPacked = PackedSums<PackedTile<Element, 64, 64, 32, 32>>;
+using SmallPacked = PackedGemm<PackedTile<Element, 64, 64, 32, 32>>;
 /// Of many rows, and of at most 64.
 template <typename Element>
-using TallGroups = PackedSums<GroupTile<Element, 128, 128>>;
+using TallGroups = PackedGemm<GroupTile<Element, 128, 128>>;
 template <typename Element>
-using WideGroups = PackedSums<GroupTile<Element, 64, 256>>;
+using WideGroups = PackedGemm<GroupTile<Element, 64, 256>>;
 using PackedTask =
     std::variant<LargePacked<Float16>, SmallPacked<Float16>, TallGroups<Float16>, WideGroups<Float16>,
                  LargePacked<BFloat16>, SmallPacked<BFloat16>, TallGroups<BFloat16>, WideGroups<BFloat16>>;
@@ -105,7 +105,7 @@ public:
     virtual double seconds(const Event& from, const Event& to) = 0;
 
     /// One after the other, in the order of the calls; returns before they have ended.
-    virtual void run(const SumsTask& task) = 0;
+    virtual void run(const ImplicitGemmTask& task) = 0;
     virtual void run(const WeightsTask& task) = 0;
     virtual void run(const LoopTask& task) = 0;
     virtual void run(const WinogradTask& task) = 0;

@@ -125,7 +125,7 @@ public:
         check(cudaEventSynchronize(static_cast<cudaEvent_t>(event.get())), "a kernel");
     }
 
-    void run(const SumsTask& task) override { launch_sums(task, stream_); }
+    void run(const ImplicitGemmTask& task) override { launch_implicit_gemm(task, stream_); }
     void run(const WeightsTask& task) override { launch_weights(task, stream_); }
     void run(const LoopTask& task) override { launch_loops(task, stream_); }
     void run(const WinogradTask& task) override { launch_winograd(task, stream_); }

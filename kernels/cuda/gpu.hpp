@@ -12,7 +12,7 @@ namespace rehearse::kernels::cuda {
 void check(cudaError_t status, const char* what);
 
 // Each compiled by itself.
-void launch_sums(const SumsTask& task, cudaStream_t stream);
+void launch_implicit_gemm(const ImplicitGemmTask& task, cudaStream_t stream);
 void launch_weights(const WeightsTask& task, cudaStream_t stream);
 void launch_loops(const LoopTask& task, cudaStream_t stream);
 void launch_winograd(const WinogradTask& task, cudaStream_t stream);

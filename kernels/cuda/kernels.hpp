@@ -80,8 +80,8 @@ std::int64_t weights_scratch(const Problem& problem, int processors);
 /// The bias behind `count` weights is added to dst; its gradient, the sums of diff_dst over images and pixels.
 void add_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
 void sum_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
-/// In how many parts a WeightSums of these takes its pixels.
-std::int64_t weight_splits(const Sums& sums, int processors);
+/// In how many parts a WeightGradient of these takes its pixels.
+std::int64_t weight_splits(const ImplicitGemm& gemm, int processors);
 
 /// m of 2 or 4.
 std::unique_ptr<Kernel> winograd_kernel(Engine& engine, const Problem& problem, int m);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over terms (sums.hpp) of 16-bit numbers whose channels lie together, eight to a vector: a term is a tap of eight
-// channels. Sources and weights are laid so first.
+// Implicit GEMM (implicit_gemm.hpp) of 16-bit numbers whose channels lie together, eight to a vector: a term is a tap
+// of eight channels. Sources and weights are laid so first.
 #pragma once
 
+#include "kernels/cuda/implicit_gemm.hpp"
 #include "kernels/cuda/packed_tile.hpp"
-#include "kernels/cuda/sums.hpp"
 #include "kernels/cuda/values.hpp"
 
 namespace rehearse::kernels::cuda {
 
 /// Sources are {images, pixels, vectors}, `source_pixel` of them a pixel, weights {groups, rows, terms} vectors; counts
-/// and distances in both are of vectors. Targets and the bias are as they are in sums.hpp.
+/// and distances in both are of vectors. Targets and the bias are as they are in implicit_gemm.hpp.
 template <typename Tile>
-struct PackedSums : Sums {
+struct PackedGemm : ImplicitGemm {
     using Element = typename Tile::Element;
     static constexpr int threads = Tile::threads, vectors = Tile::vectors, stages = Tile::stages;
     static constexpr int a_copies = Tile::rows * vectors / threads, b_copies = Tile::columns * vectors / threads;
@@ -25,7 +25,7 @@ struct PackedSums : Sums {
         } columns[Tile::columns];
     };
     struct Registers {
-        typename Tile::Sums sums;
+        typename Tile::Accumulators sums;
     };
     /// Blocks that a multiprocessor is to hold: two of 256 threads leave 128 registers each, 64 of them for sums.
     static constexpr int resident = threads == 256 ? 2 : 4;

@@ -2,8 +2,8 @@
 // Convolutions of 16-bit numbers whose channels are laid together first.
 #include <vector>
 
+#include "kernels/cuda/lowering.hpp"
 #include "kernels/cuda/points.hpp"
-#include "kernels/cuda/sums_of.hpp"
 #include "kernels/cuda/typed.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -42,7 +42,7 @@ std::vector<Launch> packed_launches(const Problem& problem) {
                 launch.terms.push_back({static_cast<std::int32_t>(v), tap.weight, tap.d, tap.h, tap.w, 0});
             }
         }
-        Sums& s = launch.sums;
+        ImplicitGemm& s = launch.gemm;
         s.term_count = static_cast<std::int32_t>(launch.terms.size());
         s.source_image = to.pixels * to.groups * to.vectors;
         s.source_group = to.vectors;
@@ -52,7 +52,7 @@ std::vector<Launch> packed_launches(const Problem& problem) {
     return all;
 }
 
-std::int64_t weight_vectors(const Launch& launch) { return launch.sums.groups * launch.sums.weight_group; }
+std::int64_t weight_vectors(const Launch& launch) { return launch.gemm.groups * launch.gemm.weight_group; }
 
 class PackedKernel final : public DeviceKernel {
 public:
@@ -69,8 +69,8 @@ public:
             const std::size_t bytes = launch.terms.size() * sizeof(Term);
             terms_.push_back(engine.allocate(bytes + sizeof(Term)));
             if (bytes > 0) engine.copy_in(terms_.back().get(), launch.terms.data(), bytes);
-            launch.sums.terms = reinterpret_cast<const Term*>(terms_.back().get());
-            launch.sums.source = source_, launch.sums.weights = room;
+            launch.gemm.terms = reinterpret_cast<const Term*>(terms_.back().get());
+            launch.gemm.source = source_, launch.gemm.weights = room;
             room += weight_vectors(launch);
         }
     }
@@ -84,43 +84,43 @@ private:
         channels.pixels = laid_.pixels, channels.vectors = laid_.vectors;
         engine().run(PointTask{channels});
         for (const Launch& launch : launches_) {
-            lay_weights(b, launch.sums);
-            Sums sums = launch.sums;
-            sums.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
+            lay_weights(b, launch.gemm);
+            ImplicitGemm gemm = launch.gemm;
+            gemm.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
             if (forward && op_.bias) {
-                sums.bias = offset(const_cast<void*>(b.weights.bytes()), weight_count(op_), problem().type);
+                gemm.bias = offset(const_cast<void*>(b.weights.bytes()), weight_count(op_), problem().type);
             }
-            engine().run(packed(sums));
+            engine().run(packed(gemm));
         }
     }
     // {filters, channels, taps} of each group.
-    void lay_weights(const Buffers& b, const Sums& sums) {
-        if (sums.term_count == 0) return;
+    void lay_weights(const Buffers& b, const ImplicitGemm& gemm) {
+        if (gemm.term_count == 0) return;
         const bool forward = problem().pass == Pass::forward;
         const std::int64_t channels = op_.channels / op_.groups, filters = op_.filters / op_.groups;
         const std::int64_t taps = op_.window.taps(), filter = channels * taps;
         LayTerms task;
-        task.from = b.weights.bytes(), task.to = static_cast<Vector*>(const_cast<void*>(sums.weights));
-        task.terms = sums.terms, task.term_count = sums.term_count, task.rows = sums.rows;
-        task.count = sums.groups * sums.weight_group, task.channels = laid_.channels;
+        task.from = b.weights.bytes(), task.to = static_cast<Vector*>(const_cast<void*>(gemm.weights));
+        task.terms = gemm.terms, task.term_count = gemm.term_count, task.rows = gemm.rows;
+        task.count = gemm.groups * gemm.weight_group, task.channels = laid_.channels;
         task.group_step = filters * filter;
         task.row_step = forward ? filter : taps, task.channel_step = forward ? taps : filter;
         engine().run(PointTask{task});
     }
-    PackedTask packed(const Sums& sums) {
+    PackedTask packed(const ImplicitGemm& gemm) {
         PackedTask made;
         with_type(problem().type, [&]<typename Element>(Element) {
             if constexpr (sizeof(Element) == 2) {
                 const auto as = [&](auto task) {
-                    static_cast<Sums&>(task) = sums;
+                    static_cast<ImplicitGemm&>(task) = gemm;
                     task.source_pixel = laid_.groups * laid_.vectors;
                     made = task;
                     const Blocks blocks = task.blocks();
                     return blocks.x * blocks.y * blocks.z;
                 };
                 if (by_warpgroups_) {
-                    if (sums.rows > 64) as(TallGroups<Element>{});
-                    if (sums.rows <= 64) as(WideGroups<Element>{});
+                    if (gemm.rows > 64) as(TallGroups<Element>{});
+                    if (gemm.rows <= 64) as(WideGroups<Element>{});
                     return;
                 }
                 const std::int64_t blocks = as(LargePacked<Element>{});

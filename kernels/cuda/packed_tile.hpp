@@ -35,7 +35,7 @@ struct PackedTile {
     struct Shared {
         Vector a[stages][rows][pitch], b[stages][columns][pitch];
     };
-    struct Sums {
+    struct Accumulators {
         float c[m][n][4];
         std::uint32_t a[m][4], b[n / 2][4];
     };
@@ -46,7 +46,7 @@ struct PackedTile {
     static REHEARSE_BOTH Vector& b_at(Shared& shared, int stage, int column, int vector) {
         return shared.b[stage][column][vector];
     }
-    static REHEARSE_BOTH void clear(Sums& sums) {
+    static REHEARSE_BOTH void clear(Accumulators& sums) {
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
             REHEARSE_UNROLL
@@ -89,7 +89,7 @@ struct PackedTile {
         }
     }
     template <typename Visit>
-    static REHEARSE_BOTH void results(int thread, const Sums& sums, Visit visit) {
+    static REHEARSE_BOTH void results(int thread, const Accumulators& sums, Visit visit) {
         const int row = first_row(thread) + thread % 32 / 4, column = first_column(thread) + thread % 4 * 2;
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
@@ -131,7 +131,7 @@ struct GroupTile {
         alignas(1024) Vector a[stages][rows * vectors];
         alignas(1024) Vector b[stages][columns * vectors];
     };
-    struct Sums {
+    struct Accumulators {
         float c[64];
     };
 
@@ -141,7 +141,7 @@ struct GroupTile {
     static REHEARSE_BOTH Vector& b_at(Shared& shared, int stage, int column, int vector) {
         return shared.b[stage][swizzled_at(column, vector)];
     }
-    static REHEARSE_BOTH void clear(Sums& sums) {
+    static REHEARSE_BOTH void clear(Accumulators& sums) {
         REHEARSE_UNROLL
         for (int i = 0; i < 64; ++i) sums.c[i] = 0;
     }
@@ -154,7 +154,7 @@ struct GroupTile {
         });
     }
     template <typename Visit>
-    static REHEARSE_BOTH void results(int thread, const Sums& sums, Visit visit) {
+    static REHEARSE_BOTH void results(int thread, const Accumulators& sums, Visit visit) {
         const int row = first_row(thread) + thread % 128 / 32 * 16 + thread % 32 / 4;
         const int column = first_column(thread) + thread % 4 * 2;
         REHEARSE_UNROLL

@@ -19,7 +19,7 @@ struct FloatTile {
     struct Shared {
         float a[2][words][rows + 4], b[2][words][columns + 4];
     };
-    struct Sums {
+    struct Accumulators {
         float c[m][n];
     };
 
@@ -34,7 +34,7 @@ struct FloatTile {
         shared.b[buffer][k][column] = word;
     }
 
-    static REHEARSE_BOTH void clear(Sums& sums) {
+    static REHEARSE_BOTH void clear(Accumulators& sums) {
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
             REHEARSE_UNROLL
@@ -64,7 +64,7 @@ struct FloatTile {
     }
     /// visit(row, column, sum) of each that the thread has.
     template <typename Visit>
-    static REHEARSE_BOTH void results(int thread, const Sums& sums, Visit visit) {
+    static REHEARSE_BOTH void results(int thread, const Accumulators& sums, Visit visit) {
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
             REHEARSE_UNROLL
@@ -98,7 +98,7 @@ struct TensorTile {
     struct Shared {
         std::uint32_t a[2][rows][pitch], b[2][columns][pitch];
     };
-    struct Sums {
+    struct Accumulators {
         float c[m][n][4];
         std::uint32_t a[m][4], b[n][2];
     };
@@ -123,7 +123,7 @@ struct TensorTile {
         shared.b[buffer][column][k] = word;
     }
 
-    static REHEARSE_BOTH void clear(Sums& sums) {
+    static REHEARSE_BOTH void clear(Accumulators& sums) {
         REHEARSE_UNROLL
         for (int i = 0; i < m; ++i) {
             REHEARSE_UNROLL
@@ -150,7 +150,7 @@ struct TensorTile {
         }
     }
     template <typename Visit>
-    static REHEARSE_BOTH void results(int thread, const Sums& sums, Visit visit) {
+    static REHEARSE_BOTH void results(int thread, const Accumulators& sums, Visit visit) {
         const int warp = thread / 32, group = thread % 32 / 4, pair = thread % 4 * 2;
         const int row = warp / warps_across * warp_rows + group, column = warp % warps_across * warp_columns + pair;
         REHEARSE_UNROLL
@@ -164,7 +164,7 @@ struct TensorTile {
     }
 
 private:
-    static REHEARSE_BOTH void load(const Shared& shared, int buffer, int k, int thread, Sums& sums) {
+    static REHEARSE_BOTH void load(const Shared& shared, int buffer, int k, int thread, Accumulators& sums) {
         const int warp = thread / 32, group = thread % 32 / 4, word = k + thread % 4;
         const int row = warp / warps_across * warp_rows + group, column = warp % warps_across * warp_columns + group;
         REHEARSE_UNROLL

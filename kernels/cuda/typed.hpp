@@ -26,7 +26,7 @@ Tiled<Form> tiled(Form<float, LargeFloats> task, DataType type, Cores cores, int
     const bool large = blocks.x * blocks.y * blocks.z >= 2 * processors;
     constexpr bool has_partial = requires { task.partial; };
     const auto as = [&](auto form) -> Tiled<Form> {
-        static_cast<Sums&>(form) = task;
+        static_cast<ImplicitGemm&>(form) = task;
         if constexpr (has_partial) {
             form.partial = task.partial;
             form.splits = task.splits;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's minimal filtering, F(m x m, 3 x 3) with m of 2 or 4 (Lavin and Gray 2016, sections 4.1 and 4.3): source
-// tiles and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (sums.hpp, a group a
-// point), and transformed back. Everything in between is f32. The gradient of the weights: winograd_weights.hpp.
+// tiles and weights are transformed, multiplied point by point as (m + 2)^2 matrix products (implicit_gemm.hpp, a group
+// a point), and transformed back. Everything in between is f32. The gradient of the weights: winograd_weights.hpp.
 #pragma once
 
-#include "kernels/cuda/sums.hpp"
+#include "kernels/cuda/implicit_gemm.hpp"
 #include "kernels/cuda/values.hpp"
 
 namespace rehearse::kernels::cuda {

@@ -21,22 +21,22 @@ Memory terms_of(Engine& engine, const WinogradShape& shape) {
 }
 
 // A group a point, its channels the terms, its tiles the pixels of one image.
-Sums product(const WinogradShape& shape, int m, const Memory& terms) {
+ImplicitGemm product(const WinogradShape& shape, int m, const Memory& terms) {
     const std::int64_t channels = shape.channels, filters = shape.filters, tiles = shape.tiles();
     const auto line = Extent3{1, 1, static_cast<std::int32_t>(tiles)};
-    Sums sums;
-    sums.terms = reinterpret_cast<const Term*>(terms.get());
-    sums.term_count = shape.channels;
-    sums.rows = shape.filters;
-    sums.images = 1;
-    sums.groups = static_cast<std::int32_t>(points(m));
-    sums.pixels = sums.extent = line;
-    sums.source_group = channels * tiles;
-    sums.target_group = filters * tiles;
-    sums.weight_group = filters * channels;
-    sums.target_row = line.w;
-    sums.weight_row = shape.channels;
-    return sums;
+    ImplicitGemm gemm;
+    gemm.terms = reinterpret_cast<const Term*>(terms.get());
+    gemm.term_count = shape.channels;
+    gemm.rows = shape.filters;
+    gemm.images = 1;
+    gemm.groups = static_cast<std::int32_t>(points(m));
+    gemm.pixels = gemm.extent = line;
+    gemm.source_group = channels * tiles;
+    gemm.target_group = filters * tiles;
+    gemm.weight_group = filters * channels;
+    gemm.target_row = line.w;
+    gemm.weight_row = shape.channels;
+    return gemm;
 }
 
 template <typename Task>
@@ -56,7 +56,7 @@ public:
         weights_ = reserve(winograd_scratch(problem, m, engine.processors()));
         source_ = weights_ + points(m) * shape_.filters * shape_.channels;
         products_ = source_ + points(m) * shape_.channels * shape_.tiles();
-        static_cast<Sums&>(multiply_) = product(shape_, m, terms_);
+        static_cast<ImplicitGemm&>(multiply_) = product(shape_, m, terms_);
         multiply_.source = source_, multiply_.weights = weights_, multiply_.target = products_;
     }
 
@@ -69,7 +69,7 @@ private:
         auto source = with_shape<WinogradSource<m>>(shape_);
         source.source = values(forward ? b.src[0] : b.diff_dst), source.to = source_;
         engine().run(WinogradTask{source});
-        engine().run(tiled<TiledSums>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
+        engine().run(tiled<TiledGemm>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
         auto target = with_shape<WinogradTarget<m>>(shape_);
         target.products = products_;
         target.target = values(forward ? ConstView(b.dst) : ConstView(b.diff_src[0]));
@@ -81,7 +81,7 @@ private:
     WinogradShape shape_;
     Memory terms_;
     float *weights_ = nullptr, *source_ = nullptr, *products_ = nullptr;
-    TiledSums<float, LargeFloats> multiply_;
+    TiledGemm<float, LargeFloats> multiply_;
 };
 
 template <int m>
@@ -93,7 +93,7 @@ public:
           terms_(terms_of(engine, shape_)) {
         source_ = reserve(winograd_scratch(problem, m, engine.processors()));
         differences_ = source_ + points(m) * shape_.channels * shape_.tiles();
-        static_cast<Sums&>(multiply_) = product(shape_, m, terms_);
+        static_cast<ImplicitGemm&>(multiply_) = product(shape_, m, terms_);
         multiply_.source = source_, multiply_.target = differences_;
         multiply_.partial = differences_ + points(m) * shape_.filters * shape_.tiles();
         multiply_.splits = static_cast<std::int32_t>(weight_splits(multiply_, engine.processors()));
@@ -107,7 +107,7 @@ private:
         auto differences = with_shape<WinogradDifferences<m>>(shape_);
         differences.diff = values(b.diff_dst), differences.to = differences_;
         engine().run(WinogradTask{differences});
-        engine().run(tiled<WeightSums>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
+        engine().run(tiled<WeightGradient>(multiply_, DataType::f32, Cores::ordinary, engine().processors()));
         auto gradients = with_shape<WinogradGradients<m>>(shape_);
         gradients.partial = multiply_.partial, gradients.splits = multiply_.splits;
         gradients.to = values(b.diff_weights);
@@ -119,7 +119,7 @@ private:
     WinogradShape shape_;
     Memory terms_;
     float *source_ = nullptr, *differences_ = nullptr;
-    WeightSums<float, LargeFloats> multiply_;
+    WeightGradient<float, LargeFloats> multiply_;
 };
 
 }  // namespace

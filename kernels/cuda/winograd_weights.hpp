@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of the weights by the same minimal filtering. A tile's output is A^T [(G g G^T) * (B^T d B)] A, point by
 // point, so its derivative by g is G^T [(A dy A^T) * (B^T d B)] G: the output's gradient is transformed by A,
-// multiplied with the transformed source as (m + 2)^2 products that sum over tiles (weight_sums.hpp, a group a point),
-// and what comes out is transformed once, by G.
+// multiplied with the transformed source as (m + 2)^2 products that sum over tiles (weight_gradient.hpp, a group a
+// point), and what comes out is transformed once, by G.
 #pragma once
 
 #include "kernels/cuda/winograd.hpp"

@@ -92,7 +92,7 @@ void run_any(const auto& any) {
 
 }  // namespace
 
-void HostEngine::run(const SumsTask& task) {
+void HostEngine::run(const ImplicitGemmTask& task) {
     start([task] { run_any(task); });
 }
 void HostEngine::run(const WeightsTask& task) {

@@ -41,7 +41,7 @@ public:
     void record(Event& /*event*/) override {}
     double seconds(const Event& /*from*/, const Event& /*to*/) override { return 0; }
     void wait(const Event& /*event*/) override {}
-    void run(const SumsTask& task) override;
+    void run(const ImplicitGemmTask& task) override;
     void run(const WeightsTask& task) override;
     void run(const LoopTask& task) override;
     void run(const WinogradTask& task) override;

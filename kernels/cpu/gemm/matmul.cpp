@@ -9,8 +9,8 @@
 
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/gemm/epilogue.hpp"
-#include "kernels/cpu/gemm/few_rows.hpp"
 #include "kernels/cpu/gemm/gemm.hpp"
+#include "kernels/cpu/gemm/skinny.hpp"
 #include "kernels/cpu/half/half.hpp"
 #include "kernels/cpu/share.hpp"
 
@@ -37,9 +37,9 @@ void sum_rows(std::int64_t rows, std::int64_t n, const float* diff_dst, float* d
 }
 
 // So few rows that the weights are read as they lie.
-class FewRowsProduct final : public CheckedKernel {
+class SkinnyProduct final : public CheckedKernel {
 public:
-    explicit FewRowsProduct(const Problem& problem)
+    explicit SkinnyProduct(const Problem& problem)
         : CheckedKernel(problem),
           op_(std::get<MatMul>(problem.op)),
           pass_(problem.pass),
@@ -65,19 +65,19 @@ private:
         }
     }
 
-    void run_part(const Buffers& b, const FewRows& part) const {
+    void run_part(const Buffers& b, const SkinnyGemm& part) const {
         if (pass_ == Pass::forward) {
             const std::span<const float> src = b.src[0], weights = b.weights;
             const std::span<float> dst = b.dst;
-            few_rows_forward(part, src.data(), weights.data(), dst.data(), op_.bias);
+            skinny_forward(part, src.data(), weights.data(), dst.data(), op_.bias);
         } else if (pass_ == Pass::backward_data) {
             const std::span<const float> diff_dst = b.diff_dst, weights = b.weights;
             const std::span<float> diff_src = b.diff_src[0];
-            few_rows_backward_data(part, diff_dst.data(), weights.data(), diff_src.data());
+            skinny_backward_data(part, diff_dst.data(), weights.data(), diff_src.data());
         } else {
             const std::span<const float> src = b.src[0], diff_dst = b.diff_dst;
             const std::span<float> diff_weights = b.diff_weights;
-            few_rows_backward_weights(part, src.data(), diff_dst.data(), diff_weights.data());
+            skinny_backward_weights(part, src.data(), diff_dst.data(), diff_weights.data());
         }
     }
 
@@ -190,7 +190,8 @@ private:
         if (std::holds_alternative<GroupedMatMul>(problem.op)) return make_grouped(problem);
         const auto& dense = std::get<MatMul>(problem.op);
         const std::int64_t rows = problem.batch * dense.m;
-        if (rows <= most_few_rows && !dense.activation && !dense.tied) return std::make_unique<FewRowsProduct>(problem);
+        if (rows <= most_skinny_rows && !dense.activation && !dense.tied)
+            return std::make_unique<SkinnyProduct>(problem);
         return std::make_unique<Product>(problem);
     }
     std::unique_ptr<Kernel> make_half(const Problem& problem) const override {

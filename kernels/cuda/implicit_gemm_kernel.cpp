@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "kernels/cuda/layers.hpp"
+#include "kernels/cuda/lowering.hpp"
 #include "kernels/cuda/points.hpp"
-#include "kernels/cuda/sums_of.hpp"
 #include "kernels/cuda/typed.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -21,7 +21,7 @@ std::vector<Launch> launches_of(const Problem& problem) {
     Launch& launch = made.front();
     const bool data = problem.pass == Pass::backward_data;
     const auto columns = static_cast<std::int32_t>(dense->n);
-    launch.sums.weight_row = data ? columns : 1;
+    launch.gemm.weight_row = data ? columns : 1;
     std::int32_t next = 0;
     for (Term& term : launch.terms) term.weight = (data ? 1 : columns) * next++;
     return made;
@@ -37,15 +37,15 @@ struct Prepared {
             const std::size_t bytes = launch.terms.size() * sizeof(Term);
             terms.push_back(engine.allocate(std::max<std::size_t>(bytes, sizeof(Term))));
             if (bytes > 0) engine.copy_in(terms.back().get(), launch.terms.data(), bytes);
-            launch.sums.terms = reinterpret_cast<const Term*>(terms.back().get());
+            launch.gemm.terms = reinterpret_cast<const Term*>(terms.back().get());
         }
     }
 };
 
 // forward and backward_data by sums over terms, tile by tile or term by term.
-class SumsKernel final : public DeviceKernel {
+class ImplicitGemmKernel final : public DeviceKernel {
 public:
-    SumsKernel(Engine& engine, const Problem& problem, bool direct, Cores cores)
+    ImplicitGemmKernel(Engine& engine, const Problem& problem, bool direct, Cores cores)
         : DeviceKernel(engine, problem),
           op_(volume(problem.op)),
           prepared_(engine, problem),
@@ -56,23 +56,23 @@ private:
     void compute(const Buffers& b) override {
         const bool forward = problem().pass == Pass::forward;
         for (const Launch& launch : prepared_.launches) {
-            Sums sums = launch.sums;
-            sums.source = forward ? b.src[0].bytes() : b.diff_dst.bytes();
-            sums.weights = b.weights.bytes();
-            sums.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
-            if (forward && op_.bias) sums.bias = offset(b.weights.bytes(), weight_count(op_), problem().type);
-            launch_one(sums);
+            ImplicitGemm gemm = launch.gemm;
+            gemm.source = forward ? b.src[0].bytes() : b.diff_dst.bytes();
+            gemm.weights = b.weights.bytes();
+            gemm.target = forward ? b.dst.bytes() : b.diff_src[0].bytes();
+            if (forward && op_.bias) gemm.bias = offset(b.weights.bytes(), weight_count(op_), problem().type);
+            launch_one(gemm);
         }
     }
-    void launch_one(const Sums& sums) {
+    void launch_one(const ImplicitGemm& gemm) {
         if (!direct_) {
-            TiledSums<float, LargeFloats> task;
-            static_cast<Sums&>(task) = sums;
-            return engine().run(tiled<TiledSums>(task, problem().type, cores_, engine().processors()));
+            TiledGemm<float, LargeFloats> task;
+            static_cast<ImplicitGemm&>(task) = gemm;
+            return engine().run(tiled<TiledGemm>(task, problem().type, cores_, engine().processors()));
         }
         with_type(problem().type, [&]<typename Element>(Element) {
-            DirectSums<Element> task;
-            static_cast<Sums&>(task) = sums;
+            DirectConvolution<Element> task;
+            static_cast<ImplicitGemm&>(task) = gemm;
             engine().run(LoopTask{task});
         });
     }
@@ -88,17 +88,17 @@ class WeightsKernel final : public DeviceKernel {
 public:
     WeightsKernel(Engine& engine, const Problem& problem, Cores cores)
         : DeviceKernel(engine, problem), op_(volume(problem.op)), prepared_(engine, problem), cores_(cores) {
-        static_cast<Sums&>(task_) = prepared_.launches.front().sums;
+        static_cast<ImplicitGemm&>(task_) = prepared_.launches.front().gemm;
         task_.splits = static_cast<std::int32_t>(weight_splits(task_, engine.processors()));
         task_.partial = reserve(task_.splits * weight_count(op_));
     }
 
 private:
     void compute(const Buffers& b) override {
-        WeightSums<float, LargeFloats> task = task_;
+        WeightGradient<float, LargeFloats> task = task_;
         task.source = b.src[0].bytes();
-        task.target = const_cast<void*>(b.diff_dst.bytes());  // read only, as weight_sums.hpp says
-        engine().run(tiled<WeightSums>(task, problem().type, cores_, engine().processors()));
+        task.target = const_cast<void*>(b.diff_dst.bytes());  // read only, as weight_gradient.hpp says
+        engine().run(tiled<WeightGradient>(task, problem().type, cores_, engine().processors()));
         with_type(problem().type, [&]<typename Element>(Element) {
             const std::int64_t count = weight_count(op_);
             AddUp<Element> sum;
@@ -113,20 +113,20 @@ private:
 
     Conv op_;
     Prepared prepared_;
-    WeightSums<float, LargeFloats> task_;
+    WeightGradient<float, LargeFloats> task_;
     Cores cores_;
 };
 
 }  // namespace
 
 // Parts of the pixels, so that each multiprocessor has four blocks, of at least eight steps each.
-std::int64_t weight_splits(const Sums& sums, int processors) {
-    using Small = WeightSums<float, SmallFloats>;
+std::int64_t weight_splits(const ImplicitGemm& gemm, int processors) {
+    using Small = WeightGradient<float, SmallFloats>;
     Small one;
-    static_cast<Sums&>(one) = sums;
+    static_cast<ImplicitGemm&>(one) = gemm;
     const Blocks blocks = one.blocks();
     const std::int64_t wanted = divide_up(4 * processors, blocks.x * blocks.y * blocks.z);
-    const std::int64_t steps = divide_up(column_count(sums), 8 * Small::depth);
+    const std::int64_t steps = divide_up(column_count(gemm), 8 * Small::depth);
     return std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(steps, 1024));
 }
 
@@ -195,7 +195,7 @@ std::int64_t images(const Problem& problem) {
 std::int64_t weight_count(const Conv& op) { return elements(weights(Op{op})[0].shape); }
 
 std::unique_ptr<Kernel> sums_kernel(Engine& engine, const Problem& problem, bool direct, Cores cores) {
-    return std::make_unique<SumsKernel>(engine, problem, direct, cores);
+    return std::make_unique<ImplicitGemmKernel>(engine, problem, direct, cores);
 }
 
 std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, Cores cores) {
@@ -203,7 +203,7 @@ std::unique_ptr<Kernel> weights_kernel(Engine& engine, const Problem& problem, C
 }
 
 std::int64_t weights_scratch(const Problem& problem, int processors) {
-    return weight_splits(launches_of(problem).front().sums, processors) * weight_count(volume(problem.op));
+    return weight_splits(launches_of(problem).front().gemm, processors) * weight_count(volume(problem.op));
 }
 
 }  // namespace rehearse::kernels::cuda

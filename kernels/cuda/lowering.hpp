@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution's pass as Sums: where its terms lie, how its pixels are walked. No CUDA.
+// A convolution's pass lowered to implicit GEMMs: where its terms lie, how its pixels are walked. No CUDA.
 #pragma once
 
 #include <vector>
 
 #include "core/op.hpp"
-#include "kernels/cuda/sums.hpp"
+#include "kernels/cuda/implicit_gemm.hpp"
 
 namespace rehearse::kernels::cuda {
 
 /// Without pointers; `terms` go where the task can read them.
 struct Launch {
-    Sums sums;
+    ImplicitGemm gemm;
     std::vector<Term> terms;
 };
 

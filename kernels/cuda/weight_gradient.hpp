@@ -4,14 +4,14 @@
 // every time.
 #pragma once
 
-#include "kernels/cuda/sums.hpp"
+#include "kernels/cuda/implicit_gemm.hpp"
 
 namespace rehearse::kernels::cuda {
 
-/// As Sums, with diff_dst in `target`'s place, which is read: partial[split][group][row][weight of the term] = sum over
-/// the split's pixels. {splits, groups * weight_group} f32.
+/// As ImplicitGemm, with diff_dst in `target`'s place, which is read: partial[split][group][row][weight of the term] =
+/// sum over the split's pixels. {splits, groups * weight_group} f32.
 template <typename Element, typename Tile>
-struct WeightSums : Sums {
+struct WeightGradient : ImplicitGemm {
     static constexpr int threads = Tile::threads;
     static constexpr int a_words = Tile::rows * Tile::words / threads, b_words = Tile::columns * Tile::words / threads;
     static constexpr int depth = Tile::words * Tile::elements_per_word;
@@ -19,7 +19,7 @@ struct WeightSums : Sums {
     static constexpr int resident = Tile::rows == 128 ? 1 : threads == 128 ? 3 : 2;
     using Shared = typename Tile::Shared;
     struct Registers {
-        typename Tile::Sums sums;
+        typename Tile::Accumulators sums;
         typename Tile::Word a[a_words], b[b_words];
     };
     float* partial = nullptr;

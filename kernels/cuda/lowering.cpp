@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/sums_of.hpp"
+#include "kernels/cuda/lowering.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
@@ -45,7 +45,7 @@ Launch forward(const Conv& op, std::int64_t batch) {
             launch.terms.push_back(term(c * in.pixels(), c * taps + tap, d, h, w));
         });
     }
-    Sums& s = launch.sums;
+    ImplicitGemm& s = launch.gemm;
     s.rows = static_cast<std::int32_t>(filters);
     s.pixels = out;
     s.step = extent(op.window.stride_d, op.window.stride_h, op.window.stride_w);
@@ -80,7 +80,7 @@ Launch backward_data(const Conv& op, std::int64_t batch, const Extent3& phase) {
                 term(f * out.pixels(), f * channels * taps + tap, to_d / stride.d, to_h / stride.h, to_w / stride.w));
         });
     }
-    Sums& s = launch.sums;
+    ImplicitGemm& s = launch.gemm;
     s.rows = static_cast<std::int32_t>(channels);
     s.pixels = extent(divide_up(in.d - phase.d, stride.d), divide_up(in.h - phase.h, stride.h),
                       divide_up(in.w - phase.w, stride.w));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that read their large matrix as it lies, on each SIMD target and with several threads. Inputs are whole
 // numbers, sums exact: nothing but equality will do.
-#include "kernels/cpu/gemm/few_rows.hpp"
+#include "kernels/cpu/gemm/skinny.hpp"
 
 #include "kernels/cpu/gemm/gemm_streamed.hpp"
 #include "tests/kernels/cpu_convolutions.hpp"
@@ -24,7 +24,7 @@ void expect_same(const MatMul& op, std::int64_t batch) {
 
 // One more row than these products take, too: the other path begins there.
 TEST_P(CpuProducts, OfEveryNumberOfFewRowsAreExact) {
-    for (std::int64_t rows = 1; rows <= cpu::most_few_rows + 1; ++rows) {
+    for (std::int64_t rows = 1; rows <= cpu::most_skinny_rows + 1; ++rows) {
         expect_same({1, 100, 37, rows % 2 == 0}, rows);  // 100: wide panels, single vectors and single columns
         expect_same({rows, 19, 5, true}, 1);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pass of every convolution as one form: sums over terms of a weight times a source element that lies at a
-// distance from the target's pixel. forward: the terms are (channel, tap), the targets the output's pixels.
+// Every pass of every convolution as an implicit GEMM: sums over terms of a weight times a source element that lies at
+// a distance from the target's pixel. forward: the terms are (channel, tap), the targets the output's pixels.
 // backward_data: the terms are (filter, tap) and, for a stride above 1, the targets are taken in as many launches as
 // there are phases, each with just the taps that meet it. backward_weights: the weights are what is summed
-// (WeightSums).
+// (WeightGradient).
 #pragma once
 
 #include "kernels/cuda/division.hpp"
@@ -33,7 +33,7 @@ struct Grid : Extent3 {
 /// Counts are of one group; images times pixels are below 2^31. Pixel (d, h, w) of an image reads the source at pixel *
 /// step + the term's (d, h, w), nothing outside of `extent`, and is written at target_first + its dot product with
 /// target_step.
-struct Sums {
+struct ImplicitGemm {
     const void* source = nullptr;
     const void* weights = nullptr;
     const void* bias = nullptr;  // {groups * rows} or none
@@ -54,9 +54,9 @@ struct Column {
     bool valid = false;
 };
 
-REHEARSE_BOTH inline std::int64_t column_count(const Sums& s) { return s.images * s.pixels.pixels(); }
+REHEARSE_BOTH inline std::int64_t column_count(const ImplicitGemm& s) { return s.images * s.pixels.pixels(); }
 
-REHEARSE_BOTH inline Column column(const Sums& s, std::int64_t index, std::int64_t group) {
+REHEARSE_BOTH inline Column column(const ImplicitGemm& s, std::int64_t index, std::int64_t group) {
     if (index >= column_count(s)) return {};
     const auto number = static_cast<std::int32_t>(index), image = number / s.pixels.area;
     const std::int32_t pixel = number - image * static_cast<std::int32_t>(s.pixels.area);
@@ -72,7 +72,7 @@ REHEARSE_BOTH inline Column column(const Sums& s, std::int64_t index, std::int64
 }
 
 template <typename Element>
-REHEARSE_BOTH inline Element source_at(const Sums& s, const Column& at, const Term& term) {
+REHEARSE_BOTH inline Element source_at(const ImplicitGemm& s, const Column& at, const Term& term) {
     const std::int32_t d = at.d + term.d, h = at.h + term.h, w = at.w + term.w;
     const bool inside = at.valid && static_cast<std::uint32_t>(d) < static_cast<std::uint32_t>(s.extent.d) &&
                         static_cast<std::uint32_t>(h) < static_cast<std::uint32_t>(s.extent.h) &&
@@ -85,14 +85,14 @@ REHEARSE_BOTH inline Element source_at(const Sums& s, const Column& at, const Te
 /// Tile by tile: a block has `Tile::rows` rows and `Tile::columns` pixels of a group, and sums over all terms; while it
 /// multiplies some, the next are on their way.
 template <typename Element, typename Tile>
-struct TiledSums : Sums {
+struct TiledGemm : ImplicitGemm {
     static constexpr int threads = Tile::threads;
     static constexpr int a_words = Tile::rows * Tile::words / threads, b_words = Tile::columns * Tile::words / threads;
     static constexpr int depth = Tile::words * Tile::elements_per_word;
     static_assert(threads % Tile::columns == 0 && threads % Tile::words == 0);
     using Shared = typename Tile::Shared;
     struct Registers {
-        typename Tile::Sums sums;
+        typename Tile::Accumulators sums;
         typename Tile::Word a[a_words], b[b_words];
         Column column;
     };
@@ -173,7 +173,7 @@ private:
 /// A thread has one pixel and `at_once` rows and takes one term after the other: for groups of few channels, where a
 /// tile would be mostly empty.
 template <typename Element>
-struct DirectSums : Sums {
+struct DirectConvolution : ImplicitGemm {
     static constexpr int threads = 128, at_once = 4;
     struct Shared {};
     struct Registers {};

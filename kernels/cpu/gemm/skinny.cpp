@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/gemm/few_rows.hpp"
+#include "kernels/cpu/gemm/skinny.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/few_rows.cpp"  // NOLINT: Highway compiles this file once a target
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/skinny.cpp"  // NOLINT: Highway compiles this file once a target
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
@@ -22,7 +22,7 @@ constexpr hn::ScalableTag<float> f32;
 using Vector = hn::Vec<hn::ScalableTag<float>>;
 constexpr std::int64_t lanes = hn::MaxLanes(f32);
 constexpr int rows_at_once = HWY_TARGET == HWY_AVX3 ? 8 : 4;  // times 3 vectors of sums: what the registers hold
-constexpr int most = most_few_rows;
+constexpr int most = most_skinny_rows;
 constexpr std::int64_t line = 16;  // floats
 
 template <typename Function, int... less_one>
@@ -98,7 +98,7 @@ void add_last_columns(std::int64_t k, const float* src, std::int64_t src_row, co
 }
 
 template <int rows>
-void forward_rows(const FewRows& p, const float* src, const float* weights, float* dst, bool accumulate) {
+void forward_rows(const SkinnyGemm& p, const float* src, const float* weights, float* dst, bool accumulate) {
     constexpr int vectors = rows <= rows_at_once ? forward_vectors<rows> : 3;
     constexpr std::int64_t depth = depth_for(rows);
     const std::int64_t end = p.first + p.count;
@@ -159,7 +159,7 @@ void products_of_all(std::int64_t n, const float* diff_dst, const float* weights
 }
 
 template <int rows>
-void backward_data_rows(const FewRows& p, const float* diff_dst, const float* weights, float* diff_src) {
+void backward_data_rows(const SkinnyGemm& p, const float* diff_dst, const float* weights, float* diff_src) {
     const std::int64_t end = p.first + p.count;
     std::int64_t j = p.first;
     for (; j + 3 <= end; j += 3) {
@@ -221,7 +221,7 @@ constexpr int outer_rows = 6;
 constexpr std::int64_t streamed = 1 << 20;  // floats of a result from which on it goes past the caches: 4 MiB
 
 template <int rows>
-void backward_weights_rows(const FewRows& p, const float* src, const float* diff_dst, float* diff_weights) {
+void backward_weights_rows(const SkinnyGemm& p, const float* src, const float* diff_dst, float* diff_weights) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(diff_weights) % 64 == 0 && p.n % line == 0;
     const bool stream = aligned && p.n * p.k >= streamed;
     const std::int64_t end = p.first + p.count;
@@ -237,17 +237,17 @@ void backward_weights_rows(const FewRows& p, const float* src, const float* diff
 
 constexpr std::make_integer_sequence<int, most> counts{};
 
-void forward(const FewRows& p, const float* src, const float* weights, float* dst, bool accumulate) {
+void forward(const SkinnyGemm& p, const float* src, const float* weights, float* dst, bool accumulate) {
     static constexpr auto table = of_rows(counts, [](auto rows) { return &forward_rows<rows>; });
     table[static_cast<std::size_t>(p.rows - 1)](p, src, weights, dst, accumulate);
 }
 
-void backward_data(const FewRows& p, const float* diff_dst, const float* weights, float* diff_src) {
+void backward_data(const SkinnyGemm& p, const float* diff_dst, const float* weights, float* diff_src) {
     static constexpr auto table = of_rows(counts, [](auto rows) { return &backward_data_rows<rows>; });
     table[static_cast<std::size_t>(p.rows - 1)](p, diff_dst, weights, diff_src);
 }
 
-void backward_weights(const FewRows& p, const float* src, const float* diff_dst, float* diff_weights) {
+void backward_weights(const SkinnyGemm& p, const float* src, const float* diff_dst, float* diff_weights) {
     static constexpr auto table = of_rows(counts, [](auto rows) { return &backward_weights_rows<rows>; });
     table[static_cast<std::size_t>(p.rows - 1)](p, src, diff_dst, diff_weights);
 }
@@ -263,15 +263,15 @@ HWY_EXPORT(forward);
 HWY_EXPORT(backward_data);
 HWY_EXPORT(backward_weights);
 
-void few_rows_forward(const FewRows& part, const float* src, const float* weights, float* dst, bool accumulate) {
+void skinny_forward(const SkinnyGemm& part, const float* src, const float* weights, float* dst, bool accumulate) {
     HWY_DYNAMIC_DISPATCH(forward)(part, src, weights, dst, accumulate);
 }
 
-void few_rows_backward_data(const FewRows& part, const float* diff_dst, const float* weights, float* diff_src) {
+void skinny_backward_data(const SkinnyGemm& part, const float* diff_dst, const float* weights, float* diff_src) {
     HWY_DYNAMIC_DISPATCH(backward_data)(part, diff_dst, weights, diff_src);
 }
 
-void few_rows_backward_weights(const FewRows& part, const float* src, const float* diff_dst, float* diff_weights) {
+void skinny_backward_weights(const SkinnyGemm& part, const float* src, const float* diff_dst, float* diff_weights) {
     HWY_DYNAMIC_DISPATCH(backward_weights)(part, src, diff_dst, diff_weights);
 }
 
