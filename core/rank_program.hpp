@@ -21,6 +21,7 @@ struct ProgramNode {
     Bytes bytes{};  // moved by a computation; read; of a message; of a collective: what each rank gives to it
     CollectiveKind collective = CollectiveKind::all_reduce;
     std::int64_t group = 0;    // of a collective: index into RankPrograms::groups
+    std::int64_t root = 0;     // of a broadcast: the place in its group of the rank that has what the others get
     RankIndex peer{0};         // of a message
     std::int64_t tag = 0;      // ... the n-th send to a rank with a tag meets its n-th receive with it
     std::vector<int> after{};  // indices of earlier nodes of the same rank

@@ -123,6 +123,7 @@ private:
         const double parts = communicate.kind == CollectiveKind::all_gather ? static_cast<double>(members.size()) : 1;
         node.kind = Kind::collective;
         node.collective = communicate.kind;
+        node.root = communicate.root;
         node.bytes = static_cast<double>(communicate.elements) * size_of(communicate.type) * (1 / parts);
         node.group = group(std::move(members));
         return append(std::move(node));

@@ -251,7 +251,21 @@ private:
         const chakra::AttributeProto* group = attribute(node, "pg_name");
         const std::string name = group == nullptr ? "" : group->string_val();
         made.group = used(node, name);
+        if (made.collective == CollectiveKind::broadcast) made.root = root_of(node, made.group);
         return made;
+    }
+
+    // The group's first, where the file does not say.
+    std::int64_t root_of(const chakra::Node& node, std::int64_t group) const {
+        const std::optional<double> rank = number(node, "comm_src");
+        if (!rank) return 0;
+        const auto of_group =
+            std::ranges::find(known, group, &std::pair<const std::vector<RankIndex>, std::int64_t>::second);
+        const std::vector<RankIndex>& members = of_group->first;
+        const auto root = std::ranges::find(members, RankIndex{static_cast<std::int64_t>(*rank)});
+        if (root == members.end())
+            refuse(node, fmt::format("is a broadcast from rank {:.0f}, which is not in its group", *rank));
+        return root - members.begin();
     }
 
     // "" and "0" are all ranks where the file does not say otherwise, as in ASTRA-sim.

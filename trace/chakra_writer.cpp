@@ -66,7 +66,8 @@ chakra::CollectiveCommType type_of(CollectiveKind kind) {
 std::int64_t whole(double value) { return std::llround(value); }
 
 // Attributes as Chakra's feeder and ASTRA-sim read them, each of the type that its converters write.
-void describe(chakra::Node& to, const ProgramNode& node, RankIndex rank) {
+void describe(chakra::Node& to, const ProgramNode& node, RankIndex rank,
+              const std::vector<std::vector<RankIndex>>& groups) {
     attribute(to, "is_cpu_op").set_bool_val(node.kind == Kind::load);
     if (node.kind == Kind::compute || node.kind == Kind::load) {
         attribute(to, "num_ops").set_int64_val(whole(node.flops.value));
@@ -79,6 +80,10 @@ void describe(chakra::Node& to, const ProgramNode& node, RankIndex rank) {
     if (node.kind == Kind::collective) {
         attribute(to, "comm_type").set_int64_val(type_of(node.collective));
         attribute(to, "pg_name").set_string_val(fmt::format("{}", node.group));
+        if (node.collective == CollectiveKind::broadcast) {
+            const RankIndex root = groups[static_cast<std::size_t>(node.group)][static_cast<std::size_t>(node.root)];
+            attribute(to, "comm_src").set_int32_val(static_cast<std::int32_t>(root));
+        }
         return;
     }
     const bool sends = node.kind == Kind::send;
@@ -87,7 +92,8 @@ void describe(chakra::Node& to, const ProgramNode& node, RankIndex rank) {
     attribute(to, "comm_tag").set_int32_val(static_cast<std::int32_t>(node.tag));
 }
 
-void write_rank(const std::vector<ProgramNode>& nodes, RankIndex rank, const std::string& path) {
+void write_rank(const RankPrograms& programs, RankIndex rank, const std::string& path) {
+    const std::vector<ProgramNode>& nodes = programs.ranks[static_cast<std::size_t>(rank)];
     OutputFile out{path};
     chakra::GlobalMetadata head;
     head.set_version("1.0.0");
@@ -103,7 +109,7 @@ void write_rank(const std::vector<ProgramNode>& nodes, RankIndex rank, const std
         const double end = ended + node.time.value * 1e6;
         made.set_duration_micros(static_cast<std::uint64_t>(whole(end) - whole(ended)));
         ended = end;
-        describe(made, node, rank);
+        describe(made, node, rank, programs.groups);
         append(out, made);
     }
     out.commit();
@@ -129,7 +135,7 @@ void write_chakra(const RankPrograms& programs, const std::string& prefix) {
     out.append(groups.dump(1) + "\n");
     out.commit();
     for (std::size_t rank = 0; rank < programs.ranks.size(); ++rank)
-        write_rank(programs.ranks[rank], RankIndex{rank}, files[rank + 1]);
+        write_rank(programs, RankIndex{rank}, files[rank + 1]);
 }
 
 void write_goal(const RankPrograms& programs, const std::string& path);

@@ -100,6 +100,7 @@ private:
                 if (i >= nodes[0].size()) refuse_alone({members[k], nodes[k][i]}, members[0]);
                 const NodePlace one{members[0], nodes[0][i]}, other{members[k], nodes[k][i]};
                 const ProgramNode &a = node(one), &b = node(other);
+                if (a.collective == b.collective && a.bytes == b.bytes && a.root != b.root) refuse_roots(one, other);
                 if (a.collective == b.collective && a.bytes == b.bytes) continue;
                 throw InputError(
                     fmt::format("{} is {} of {:.0f} bytes, its counterpart {} {} of {:.0f}: all ranks of "
@@ -111,6 +112,12 @@ private:
         std::vector<const std::vector<int>*> lists;
         for (const std::vector<int>& each : nodes) lists.push_back(&each);
         match(members, lists);
+    }
+
+    [[noreturn]] void refuse_roots(NodePlace one, NodePlace other) const {
+        const std::vector<RankIndex>& members = programs_.groups[at(node(one).group)];
+        throw InputError(fmt::format("{} is a broadcast from rank {}, its counterpart {} one from rank {}", text(one),
+                                     members[at(node(one).root)], text(other), members[at(node(other).root)]));
     }
 
     [[noreturn]] void refuse_alone(NodePlace place, RankIndex other) const {

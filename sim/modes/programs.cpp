@@ -79,6 +79,7 @@ Algorithm usual_algorithm(CollectiveKind kind, const std::vector<RankIndex>& mem
 Call call_of(const ProgramNode& node, std::int64_t members) {
     Call call;
     call.kind = node.collective;
+    call.root = node.root;
     const double parts = node.collective == CollectiveKind::all_gather ? static_cast<double>(members) : 1;
     const double bytes = node.bytes.value * parts;
     const bool words = static_cast<std::int64_t>(bytes) % 4 == 0;
@@ -129,10 +130,12 @@ private:
         std::vector<s4u::SemaphorePtr> ended;  // by node; only where another chain waits
         std::array<s4u::MutexPtr, 2> turns;    // of the device and of its host
     };
-    using CallKey = std::tuple<std::int64_t, CollectiveKind, double>;  // group, kind, bytes
+    using CallKey = std::tuple<std::int64_t, CollectiveKind, std::int64_t, double>;  // group, kind, root, bytes
 
     const ProgramNode& node_at(const NodePlace& place) const { return programs_.ranks[at(place.rank)][at(place.node)]; }
-    static CallKey key_of(const ProgramNode& node) { return {node.group, node.collective, node.bytes.value}; }
+    static CallKey key_of(const ProgramNode& node) {
+        return {node.group, node.collective, node.root, node.bytes.value};
+    }
 
     // What an algorithm cannot do is said before actors start.
     void add_collective(const Rendezvous& meeting) {

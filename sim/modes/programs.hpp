@@ -20,7 +20,7 @@ struct ProgramOptions {
 
 /// Rank r is on device r. A device computes one node at a time, its host loads one at a time, in the order in which
 /// they can begin; a message begins when both its ends have come to it, a collective's rounds as in exact mode. A
-/// broadcast comes from the first of its group. InputError as meetings_of has it, where the machine has too few devices
+/// broadcast comes from its root. InputError as meetings_of has it, where the machine has too few devices
 /// or the all-reduce cannot serve a group, and for more nodes at once than `most_chains`.
 Prediction simulate_programs(const RankPrograms& programs, const Machine& machine, const ProgramOptions& options = {});
 

@@ -94,6 +94,28 @@ TEST(RankProgramsOnAMachine, PriceWhatHasNoTimeByTheRoofline) {
                 ThrowsMessage<InputError>(AllOf(HasSubstr("'d' of rank 0"), HasSubstr("no peak for bf16"))));
 }
 
+// From rank 2 it goes to 0, which need not wait for 1; from rank 0 to 1 and only then to 2.
+TEST(RankProgramsOnAMachine, BroadcastFromTheirRoot) {
+    const Machine machine = one_device_nodes(3, Star{});
+    RankPrograms programs;
+    programs.groups = groups_of({{0, 1, 2}});
+    const auto with_root = [&](std::int64_t root) {
+        ProgramNode weights = sum("weights", 1_kB);
+        weights.collective = CollectiveKind::broadcast;
+        weights.root = root;
+        ProgramNode late = weights;
+        late.after = {0};
+        programs.ranks = {{weights}, {computation("a", 5_ms), late}, {weights, computation("b", 5_ms, {0})}};
+        return seconds(programs, machine);
+    };
+    EXPECT_NEAR(with_root(0), 10e-3, 0.1e-3);
+    EXPECT_NEAR(with_root(2), 5e-3, 0.1e-3);
+    programs.ranks[0].front().root = 1;
+    EXPECT_THAT([&] { simulate_programs(programs, machine); },
+                ThrowsMessage<InputError>(HasSubstr("'weights' of rank 0 is a broadcast from rank 1, its counterpart "
+                                                    "'weights' of rank 1 one from rank 2")));
+}
+
 class EachPlan : public testing::TestWithParam<const char*> {};
 
 TEST_P(EachPlan, TakesAsLongAsItsScheduleInExactMode) {

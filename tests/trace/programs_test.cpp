@@ -67,6 +67,13 @@ RankPrograms example() {
                          .peer = RankIndex{rank == 0 ? 2 : 0},
                          .tag = 1,
                          .after = {1}});
+        nodes.push_back({.kind = Kind::collective,
+                         .name = "weights",
+                         .bytes = Bytes{24},
+                         .collective = CollectiveKind::broadcast,
+                         .group = 1,
+                         .root = 1,
+                         .after = {3}});
     }
     return programs;
 }
