@@ -74,9 +74,9 @@ MatMul dense_of(const Part& part, int bucket) {
     return *dense;
 }
 
-std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks) {
+std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards) {
     const std::vector<int> order = by_cost(part);
-    std::vector<double> load(at(ranks));
+    std::vector<double> load(at(shards));
     std::vector<std::int64_t> owners(part.buckets.size(), -1);
     for (const int bucket : order) {
         const auto least = std::ranges::min_element(load);
@@ -86,18 +86,18 @@ std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks) {
     return owners;
 }
 
-std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t rank) {
+std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t shard) {
     std::vector<int> owned = by_cost(part);
-    std::erase_if(owned, [&](int bucket) { return owners[at(bucket)] != rank; });
+    std::erase_if(owned, [&](int bucket) { return owners[at(bucket)] != shard; });
     return owned;
 }
 
 std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners) {
     std::vector<int> most;
     double highest = 0;
-    const std::int64_t ranks = owners.empty() ? 0 : *std::ranges::max_element(owners) + 1;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-        std::vector<int> owned = owned_by(part, owners, rank);
+    const std::int64_t shards = owners.empty() ? 0 : *std::ranges::max_element(owners) + 1;
+    for (std::int64_t shard = 0; shard < shards; ++shard) {
+        std::vector<int> owned = owned_by(part, owners, shard);
         double sum = 0;
         for (const int bucket : owned) sum += cost(dense_of(part, bucket));
         if (sum <= highest) continue;

@@ -35,12 +35,12 @@ std::int64_t losses_of_sample(const Op& op);
 /// First layers of buckets, so that each such layer is alone in its own.
 std::vector<int> preconditioned_alone(const Network& network);
 
-/// By bucket: the rank of `ranks` that inverts, largest layers first, each to whom has least to do by the cubes of both
-/// factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned. A rank is told by its shard_of.
-std::vector<std::int64_t> owners_of(const Part& part, std::int64_t ranks);
-/// A rank's buckets, the costliest first.
-std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t rank);
-/// Those of the rank that has most to do.
+/// By bucket: the shard (shard_of a rank, below `shards`) that inverts, largest layers first, each to whom has least to
+/// do by the cubes of both factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned.
+std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards);
+/// A shard's buckets, the costliest first.
+std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t shard);
+/// Those of the shard that has most to do.
 std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners);
 
 const Op& op_of(const Part& part, int bucket);

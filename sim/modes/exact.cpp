@@ -26,10 +26,14 @@ struct RankState {
     s4u::BarrierPtr iteration;
 };
 
-// Axis of a collective (or which channel a message takes), first rank of its group (or sender), receiver, how many
-// before it.
-using FlowKey = std::tuple<int, std::int64_t, std::int64_t, std::int64_t>;
-constexpr int no_flow = -3;
+/// A collective, by the first rank of its group, or a message, by its ends.
+struct FlowKey {
+    enum class Kind : std::uint8_t { none, collective, activations, gradients } kind = Kind::none;
+    int axis = 0;              // of a collective
+    RankIndex from{0}, to{0};  // of a collective the first rank, twice
+    std::int64_t number = 0;   // how many of the same kind, axis and ranks there were, with it
+    auto operator<=>(const FlowKey&) const = default;
+};
 
 std::vector<std::int64_t> core_counts(const Cores& cores) {
     std::vector<std::int64_t> counts;
@@ -131,20 +135,22 @@ private:
         const Schedule& schedule = steps_.schedule();
         const Step& of =
             schedule.classes[static_cast<std::size_t>(state.rank_class)].steps[static_cast<std::size_t>(step)];
-        FlowKey key{no_flow, 0, 0, 0};
+        FlowKey key;
         const auto message = [&](const auto& m, bool sends) {
             const RankIndex peer = neighbour(schedule.mesh, m.axis, state.rank, m.offset);
             const bool gradients = of.stream == Stream::send_gradients || of.stream == Stream::receive_gradients;
-            key = {gradients ? -2 : -1, sends ? state.rank : peer, sends ? peer : state.rank, 0};
+            key.kind = gradients ? FlowKey::Kind::gradients : FlowKey::Kind::activations;
+            key.from = sends ? state.rank : peer;
+            key.to = sends ? peer : state.rank;
         };
         if (const auto* send = std::get_if<Send>(&of.action)) message(*send, true);
         if (const auto* recv = std::get_if<Recv>(&of.action)) message(*recv, false);
         if (const auto* communicate = std::get_if<Communicate>(&of.action)) {
-            const std::int64_t first = group_of(schedule.mesh, communicate->axis, state.rank).front();
-            key = {communicate->axis, first, 0, 0};
+            const RankIndex first = group_of(schedule.mesh, communicate->axis, state.rank).front();
+            key = {FlowKey::Kind::collective, communicate->axis, first, first};
         }
-        if (std::get<0>(key) == no_flow) return 0;
-        std::get<3>(key) = ++taken_[{state.rank, key}];
+        if (key.kind == FlowKey::Kind::none) return 0;
+        key.number = ++taken_[{state.rank, key}];
         return numbers_.try_emplace(key, static_cast<std::int64_t>(numbers_.size()) + 1).first->second;
     }
 
@@ -208,8 +214,8 @@ private:
     bool links_;
     Mail mail_;
     std::map<FlowKey, std::int64_t> numbers_;
-    std::map<std::pair<std::int64_t, FlowKey>, std::int64_t> taken_;  // by rank and key without its count: the count
-    std::map<std::pair<int, int>, Exchanges> exchanges_;              // by class and step
+    std::map<std::pair<RankIndex, FlowKey>, std::int64_t> taken_;  // by rank and key without its number: the last one
+    std::map<std::pair<int, int>, Exchanges> exchanges_;           // by class and step
     LibraryCalls library_{wiring_};
     std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
     std::vector<Program> programs_;
