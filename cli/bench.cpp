@@ -117,6 +117,13 @@ void add_positive(CommandLine& app, const std::string& name, int& value, const s
 
 }  // namespace
 
+std::vector<std::string> bench_kinds() {
+    std::vector<std::string> all;
+    for (const Kind& kind : kinds) all.emplace_back(kind.name);
+    for (const std::string_view kind : message_kinds()) all.emplace_back(kind);
+    return all;
+}
+
 Run add_bench(CommandLine& app) {
     const auto options = std::make_shared<BenchOptions>();
     app.add_option("KIND", options->arguments,

@@ -50,6 +50,8 @@ struct BenchPlace {
     std::string name;  // "8 threads of AMD EPYC ..."
 };
 
+/// What bench times: "conv", "stream", "allreduce" and so on.
+std::vector<std::string> bench_kinds();
 int bench_kernels(const BenchOptions& options);
 int bench_stream(const BenchOptions& options);
 int bench_peak(const BenchOptions& options);

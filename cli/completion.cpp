@@ -54,8 +54,9 @@ std::string bash(const CLI::App& program) {
             cases += fmt::format("        {}) words={} ;;\n", fmt::join(asked, "|"),
                                  in_quotes(fmt::format("{}", fmt::join(words, " "))));
         }
-        cases += fmt::format("        {}\\ *) [[ $now == -* ]] && words={} ;;\n", command->get_name(),
-                             in_quotes(fmt::format("{}", fmt::join(names, " "))));
+        cases += fmt::format("        {}\\ *) if [[ $now == -* ]]; then words={}; else words={}; fi ;;\n",
+                             command->get_name(), in_quotes(fmt::format("{}", fmt::join(names, " "))),
+                             in_quotes(fmt::format("{}", fmt::join(positional_words(*command), " "))));
     }
     return fmt::format(R"(# bash completion of rehearse, by `rehearse completion bash`
 _rehearse() {{
@@ -83,6 +84,12 @@ std::string plain(std::string_view text) {
     return result;
 }
 
+// What zsh's _arguments does for a value. A space in front keeps it from adding words of its own.
+std::string zsh_action(const std::vector<std::string>& words, bool files) {
+    if (words.empty()) return "_files";
+    return fmt::format(" {} {}", files ? "_rehearse_word_or_file" : "compadd --", fmt::join(words, " "));
+}
+
 std::string zsh(const CLI::App& program) {
     std::string commands, cases;
     for (const CLI::App* command : program.get_subcommands({})) {
@@ -92,20 +99,21 @@ std::string zsh(const CLI::App& program) {
         for (const CLI::Option* option : named_options(*command)) {
             const std::vector<std::string> words = words_of(*option);
             const std::string value =
-                !takes_value(*option) ? ""
-                : words.empty()       ? ":value:_files"
-                                      : fmt::format(":value:_alternative {}",
-                                                    in_quotes(fmt::format("names:name:({})", fmt::join(words, " "))) + " " +
-                                                        in_quotes("files:file:_files"));
+                takes_value(*option) ? ":value:" + plain(zsh_action(words, takes_file(*option))) : "";
             for (const std::string& name : spellings(*option)) {
                 cases += fmt::format(" \\\n                {}",
                                      in_quotes(fmt::format("{}[{}]{}", name, plain(short_text(*option)), value)));
             }
         }
-        cases += " \\\n                '*:file:_files' ;;\n";
+        cases += fmt::format(" \\\n                {} ;;\n",
+                             in_quotes("*:word:" + plain(zsh_action(positional_words(*command), true))));
     }
     return fmt::format(R"(#compdef rehearse
 # zsh completion of rehearse, by `rehearse completion zsh`
+_rehearse_word_or_file() {{
+    compadd -- "$@"
+    _files
+}}
 _rehearse() {{
     local -a commands=(
 {}    )
@@ -139,6 +147,9 @@ std::string fish(const CLI::App& program) {
     for (const CLI::App* command : program.get_subcommands({})) {
         text += fmt::format("complete -c rehearse -n __fish_use_subcommand -f -a {} -d {}\n", command->get_name(),
                             fish_quoted(command->get_description()));
+        if (const auto words = positional_words(*command); !words.empty())
+            text += fmt::format("complete -c rehearse -n '__fish_seen_subcommand_from {}' -a {}\n", command->get_name(),
+                                fish_quoted(fmt::format("{}", fmt::join(words, " "))));
         for (const CLI::Option* option : named_options(*command)) {
             text += fmt::format("complete -c rehearse -n '__fish_seen_subcommand_from {}'", command->get_name());
             for (const std::string& name : option->get_snames()) text += " -s " + name;

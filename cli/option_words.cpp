@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <string_view>
 
+#if REHEARSE_HAS_BENCH
+#include "cli/bench.hpp"
+#endif
 #include "core/text.hpp"
 #include "models/frameworks.hpp"
 #include "models/machine_names.hpp"
@@ -50,6 +53,23 @@ std::vector<std::string> words_of(const CLI::Option& option) {
     std::vector<std::string> words;
     if (const std::string text = option.get_option_text(); is_list_of_words(text)) {
         for (const std::string_view word : split(text, '|')) words.emplace_back(word);
+    }
+    return words;
+}
+
+std::vector<std::string> positional_words(const CLI::App& command) {
+    const std::string& name = command.get_name();
+    if (name == "models") return names_of(models::zoo());
+    if (name == "machines") return models::machine_names();
+    if (name == "frameworks") return names_of(models::frameworks());
+    if (name == "machine") return {"new"};
+    if (name == "completion") return {"bash", "zsh", "fish"};
+#if REHEARSE_HAS_BENCH
+    if (name == "bench") return bench_kinds();
+#endif
+    std::vector<std::string> words;
+    if (name == "manual") {
+        for (const CLI::App* each : command.get_parent()->get_subcommands({})) words.push_back(each->get_name());
     }
     return words;
 }

@@ -22,6 +22,9 @@ bool takes_value(const CLI::Option& option);
 /// (networks of --model); empty where anything may, as sizes and files.
 std::vector<std::string> words_of(const CLI::Option& option);
 
+/// What may stand behind a command without an option's name (networks of `models`, kinds of `bench`), where we know it.
+std::vector<std::string> positional_words(const CLI::App& command);
+
 /// Whether a file may stand where these words may.
 bool takes_file(const CLI::Option& option);
 
