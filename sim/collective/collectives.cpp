@@ -221,16 +221,19 @@ std::vector<Collectives::Span> Collectives::spans(const Call& call) {
 Bytes Collectives::sent(const Call& call, RankIndex rank) {
     if (of_library(call.algorithm)) return library_sent(call, mesh_);
     if (in_step(call)) return in_step_->sent(call);
-    double elements = 0;
-    for (const Stage& stage : stages_of(call)) {
-        const Pattern& pattern = *stage.pattern;
-        double messages = 0;  // of the mean size
-        for (std::size_t i = 0; i < pattern.messages.size(); ++i) {
-            if (pattern.messages[i].from == rank) messages += pattern.sizes.empty() ? 1 : pattern.sizes[i];
+    const std::vector<Stage>& stages = stages_of(call);
+    std::vector<double>& shares = shares_[&stages];
+    if (shares.empty()) {
+        shares.resize(at(ranks(mesh_)), 0);
+        for (const Stage& stage : stages) {
+            const Pattern& pattern = *stage.pattern;
+            for (std::size_t i = 0; i < pattern.messages.size(); ++i) {
+                const double size = pattern.sizes.empty() ? 1 : pattern.sizes[i];
+                shares[at(pattern.messages[i].from)] += size * static_cast<double>(stage.repeats) * stage.share;
+            }
         }
-        elements += messages * static_cast<double>(stage.repeats) * stage.share * static_cast<double>(call.elements);
     }
-    return size_of(call.type) * elements;
+    return size_of(call.type) * (shares[at(rank)] * static_cast<double>(call.elements));
 }
 
 std::int64_t Collectives::messages(const Call& call) {

@@ -117,6 +117,7 @@ private:
     Tracks tracks_;
     SharedLink link_;
     std::map<Key, std::vector<Stage>> programs_;
+    std::map<const std::vector<Stage>*, std::vector<double>> shares_;  // of the elements, that each rank sends
     struct Kind {
         double alone = 0, afterwards = 0, combining = 0;  // on its slowest link; latency and the like; what has come
     };
