@@ -21,8 +21,11 @@ std::shared_ptr<const PriceModel> by_another_device(const ShippedKernels& kernel
     device.name = kernels.model;
     device.peak[kernels.kernels.type] = {sheet.peak, "calibrate/deepbench/devices.csv"};
     device.memory_bandwidth = {sheet.bandwidth, "calibrate/deepbench/devices.csv"};
-    return transferred_price_model({another_than(kernels), sheet.processors, 1, likeness_error, "by the data sheet"},
-                                   device);
+    const Likeness likeness{.like = another_than(kernels),
+                            .processors = sheet.processors,
+                            .error = likeness_error,
+                            .source = "by the data sheet"};
+    return transferred_price_model(likeness, device);
 }
 
 }  // namespace rehearse::models

@@ -46,6 +46,8 @@ constexpr std::array likeness{
     MachineKey{"like", "name", "the price model whose shares of the peak are taken"},
     MachineKey{"processors", "count", "its own, which waves of tiles fill"},
     MachineKey{"fraction", "number", "of these shares; default 1"},
+    MachineKey{"product_fraction", "number",
+               "the same of convolutions that are products, as no fast transform fits them; default `fraction`"},
     MachineKey{"error", "number", "one relative standard deviation, on top of the model's own"},
     source,
 };

@@ -254,7 +254,9 @@ std::shared_ptr<const PriceModel> deepbench_of(const MeasuredBoard& board) {
     device.name = board.name;
     device.peak[DataType::f32] = {board.boost_peak, "calibrate/neusight/boards.csv"};
     device.memory_bandwidth = {board.sheet.bandwidth, "calibrate/neusight/boards.csv"};
-    return transferred_price_model({board.like, board.sheet.processors, 1, 0.05, "by the data sheet"}, device);
+    const Likeness likeness{
+        .like = board.like, .processors = board.sheet.processors, .error = 0.05, .source = "by the data sheet"};
+    return transferred_price_model(likeness, device);
 }
 
 std::string lengths_table(const std::vector<LearnedKind>& kinds) {

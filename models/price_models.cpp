@@ -163,10 +163,12 @@ MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness
     sheet.bandwidth = device.memory_bandwidth.value;
     if (likeness.processors > 0) sheet.processors = likeness.processors;
     // What it would have taken there: the same multiple of the bound.
+    const double as_product = known.kind == "conv2d" ? likeness.fraction / likeness.product_fraction : 1;
     for (KernelSample& sample : known.samples) {
         const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, measured);
         require(here && there, "a measured kernel can be priced");
         sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
+        if (!may_transform(sample.problem)) sample.time = sample.time * as_product;
         sample.problem.type = type;
     }
     for (Expert& expert : known.experts) {
@@ -191,8 +193,11 @@ std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likene
     const std::string processors =
         likeness.processors > 0 ? fmt::format("processors = {}, ", likeness.processors) : std::string{};
     // As a machine file says it.
-    std::string name = fmt::format("{{ like = \"{}\", {}fraction = {}, error = {}, source = \"{}\" }}", likeness.like,
-                                   processors, likeness.fraction, likeness.error, likeness.source);
+    const std::string products = likeness.product_fraction == likeness.fraction
+                                     ? std::string{}
+                                     : fmt::format("product_fraction = {}, ", likeness.product_fraction);
+    std::string name = fmt::format("{{ like = \"{}\", {}fraction = {}, {}error = {}, source = \"{}\" }}", likeness.like,
+                                   processors, likeness.fraction, products, likeness.error, likeness.source);
     return std::make_shared<const PriceModel>(std::move(name), std::move(kernels));
 }
 

@@ -33,6 +33,7 @@ struct Likeness {
     std::string like;
     std::int64_t processors = 0;  // 0: as many
     double fraction = 1;          // of what `like` reaches of its peak
+    double product_fraction = 1;  // the same of convolutions that no transform fits: may_transform
     double error = 0;             // of the price, beside that of `like`: relative, one standard deviation
     std::string source;
 };

@@ -117,10 +117,13 @@ void parse_price_model(Reader& reader, DeviceClass& device) {
         const std::string model = table ? table->text("like") : reader.text("price_model", "");
         if (!table && !model.empty()) device.model = load_price_model(model);
         if (!table) return;
-        Likeness likeness{model, 0, 1, relative_error(*table), table->source()};
+        Likeness likeness{model, 0, 1, 1, relative_error(*table), table->source()};
         if (table->has("processors")) likeness.processors = table->count("processors");
         if (table->has("fraction")) likeness.fraction = table->number("fraction");
-        if (likeness.fraction <= 0) throw InputError("fraction must be above zero");
+        likeness.product_fraction =
+            table->has("product_fraction") ? table->number("product_fraction") : likeness.fraction;
+        if (likeness.fraction <= 0 || likeness.product_fraction <= 0)
+            throw InputError("fraction and product_fraction must be above zero");
         table->done();
         device.model = transferred_price_model(likeness, device);
     } catch (const InputError& error) {

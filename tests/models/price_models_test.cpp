@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/price_models.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -207,6 +208,31 @@ TEST(PriceModels, AreUsedByTheMachinesThatNameThem) {
                         "x.toml");
                 }),
                 testing::AllOf(HasSubstr("x.toml:5"), HasSubstr("did you mean 'v100'?")));
+}
+
+// Half the share for convolutions without a transform: at measured shapes these take twice as long, and those of 3x3
+// that move by one pixel as long. Their neighbours of the other sort say something of them, too: up to a tenth.
+TEST(PriceModels, OfAnotherCardMaySlowWhatNoTransformFits) {
+    const auto device = [](std::string_view more) {
+        return parse_machine(
+                   fmt::format("name = \"m\"\n[[device]]\nname = \"d\"\nlike = \"k80\"\nlikeness = {{ like = "
+                               "\"titanx-maxwell\", processors = 13, fraction = 0.5, {}error = 0.05, source = "
+                               "\"s\" }}\n[[node]]\nname = \"n\"\ndevices = [{{ class = \"d\", name = \"d\" }}]\n",
+                               more),
+                   "m.toml")
+            .classes.at(0);
+    };
+    const DeviceClass even = device(""), slowed = device("product_fraction = 0.25, ");
+    const auto ratio = [&](std::string_view problem) {
+        const Problem asked = parse_problem(problem);
+        return (price(asked, slowed).time - slowed.launch.value) / (price(asked, even).time - even.launch.value);
+    };
+    EXPECT_NEAR(ratio("conv2d:n16c512h7w7k2048r1s1:pad0:stride1:f32:forward"), 2, 0.2);
+    EXPECT_NEAR(ratio("conv2d:n16c512h7w7k512r3s3:pad1:stride1:f32:forward"), 1, 0.1);
+    EXPECT_EQ(ratio("matmul:n1m1024n1024k1024:f32:forward"), 1) << "cuBLAS' products are not meant";
+    EXPECT_THAT(message([&] { device("product_fraction = 0, "); }), HasSubstr("must be above zero"));
+    const std::string name = slowed.model->name();
+    EXPECT_THAT(name, HasSubstr("product_fraction = 0.25")) << "it is written as it was read";
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ namespace {
 
 TEST(SlowestCard, IsTheLargestOfNormalDraws) {
     EXPECT_DOUBLE_EQ(slowest_of(1), 1);
-    // The mean of the largest of 100 standard normal draws is 2.5076 (tables of order statistics); cards differ by 1 %.
-    EXPECT_NEAR(slowest_of(100), 1.025076, 2e-4);
+    // The mean of the largest of 100 standard normal draws is 2.5076 (tables of order statistics); cards differ by
+    // 1.5 %. The formula is within 0.02 of it.
+    EXPECT_NEAR(slowest_of(100), 1.037614, 3e-4);
     EXPECT_NEAR(slowest_of(3, 2), 1, 1e-9) << "the middle one of three";
-    EXPECT_NEAR(slowest_of(10, 9), 1.010014, 2e-4) << "the second largest of ten: 1.00136 (the same tables)";
+    EXPECT_NEAR(slowest_of(10, 9), 1.015020, 3e-4) << "the second largest of ten: 1.00136 (the same tables)";
 }
 
 Job on(const Machine& machine) {
