@@ -9,6 +9,7 @@
 #include "core/methods/servers.hpp"
 #include "sim/check/certificate.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/in_switch.hpp"
 #include "sim/host/overlap.hpp"
 #include "sim/modes/asynchronous.hpp"
 #include "sim/modes/exact.hpp"
@@ -42,7 +43,8 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
             const auto* bucket = std::get_if<Communicate>(&step.action);
             if (bucket == nullptr) continue;
             const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
-            const Collective rounds = rounds_of(call_of(*bucket), groups);
+            const std::optional<InSwitch> sums = in_switch(call_of(*bucket), groups, wiring);
+            const Collective rounds = rounds_of(sums ? sums->rounds(call_of(*bucket)) : call_of(*bucket), groups);
             for (const Phase& phase : rounds.phases()) {
                 const auto messages = static_cast<std::int64_t>(rounds.messages(phase.first_round).size());
                 count += phase.repeats * messages * groups.count / classes;

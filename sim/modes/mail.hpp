@@ -33,6 +33,17 @@ public:
     std::int64_t count() const { return count_; }
 
 private:
+    /// Into so many pieces a message is cut where switches choose a way for each, and so many of them are under way.
+    static constexpr std::int64_t cut = 64, at_once = 4;
+
+    /// A message of which pieces have begun.
+    struct Open {
+        const Exchange* message = nullptr;
+        std::int64_t pieces = 1, begun = 0;
+        char* received = nullptr;
+    };
+    simgrid::s4u::CommPtr start(RankIndex rank, int channel, Open& open);
+    void over(RankIndex rank, const simgrid::s4u::CommPtr& comm, const Exchange& message, Moved& moved);
     simgrid::s4u::Mailbox* box(int channel, std::int64_t from, std::int64_t to);
 
     // A message while it moves, and since when at the same rate.
