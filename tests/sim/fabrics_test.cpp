@@ -367,6 +367,40 @@ TEST_P(ManyGroups, FoldedIsExact) {
     }
 }
 
+// Sums along both axes of a mesh at the same time: all groups of the one and all of the other.
+Schedule two_axes(std::int64_t outer, std::int64_t inner) {
+    Schedule schedule;
+    schedule.plan = fmt::format("data={},tensor={}", outer, inner);
+    schedule.mesh.axes = {{"data", outer}, {"tensor", inner}};
+    schedule.network.name = "by-hand";
+    std::vector<Step> steps;
+    for (const int axis : {0, 1}) {
+        Step step = all_reduce_step(axis, 1'600'000, parse_algorithm("ring"));
+        std::get<Communicate>(step.action).axis = AxisIndex{axis};
+        step.stream = communicator_stream(schedule.mesh, axis);
+        steps.push_back(std::move(step));
+    }
+    Part part = part_for(steps);
+    schedule.classes.push_back({.name = "all", .part = std::move(part), .steps = std::move(steps)});
+    return schedule;
+}
+
+// A fixed way is shared alike in both modes. Adaptively, pieces see both collectives; the fluid sees each by itself and
+// what they share of cards, routers and groups.
+TEST_P(ManyGroups, OfTwoAxesAtOnceAreExact) {
+    const Topology topology = fabric(GetParam());
+    const auto* fly = std::get_if<DragonflyPlus>(&topology);
+    const bool fixed =
+        std::holds_alternative<FatTree>(topology) || (fly != nullptr && fly->routing == FabricRouting::minimal);
+    const Machine machine = one_device_nodes(16, topology);
+    for (const std::int64_t outer : {2, 4, 8}) {
+        const Schedule schedule = two_axes(outer, 16 / outer);
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, fixed ? 0.01 : 0.2) << outer << " x " << 16 / outer;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fabrics, ManyGroups,
                          testing::Values("tapered_tree", "static_tree", "dragonfly", "groups_of_one_router",
                                          "dragonfly_plus", "minimal_dragonfly_plus"),
