@@ -14,6 +14,7 @@
 #include "sim/modes/asynchronous.hpp"
 #include "sim/modes/exact.hpp"
 #include "sim/modes/folded.hpp"
+#include "sim/network/adaptive.hpp"
 
 namespace rehearse::sim {
 
@@ -61,7 +62,8 @@ Mode chosen(const Steps& steps, const Wiring& wiring, const Options& options) {
     }
     if (options.mode != Mode::automatic) return options.mode;
     if (steps.ranks() > options.exact_limit) return Mode::folded;
-    const bool small = message_count(steps.schedule(), wiring) * options.iterations <= many_messages;
+    const std::int64_t pieces = wiring.spread({}) ? message_pieces : 1;  // adaptive routing cuts messages up
+    const bool small = message_count(steps.schedule(), wiring) * pieces * options.iterations <= many_messages;
     return small ? Mode::exact : Mode::folded;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "sim/collective/exchanges.hpp"
+#include "sim/network/adaptive.hpp"
 #include "sim/network/traffic.hpp"
 #include "sim/network/zone.hpp"
 
@@ -34,7 +35,7 @@ public:
 
 private:
     /// Into so many pieces a message is cut where switches choose a way for each, and so many of them are under way.
-    static constexpr std::int64_t cut = 64, at_once = 4;
+    static constexpr std::int64_t cut = message_pieces, at_once = 4;
 
     /// A message of which pieces have begun.
     struct Open {

@@ -9,6 +9,9 @@
 
 namespace rehearse::sim {
 
+/// Into so many pieces exact mode cuts a message whose ways switches choose: each takes one of its own.
+inline constexpr std::int64_t message_pieces = 64;
+
 /// So many messages from one place to another.
 struct PairDemand {
     std::int64_t from = 0, to = 0;

@@ -109,67 +109,71 @@ void AdaptiveSwitches::spread(std::span<Hop> hops, std::int64_t first, std::span
     if (all_to_all_ && routers_ > 1) spread_routers(hops, first, weights);
 }
 
+namespace {
+
+// Of pairs among `size` places that are joined, by number from * size + to: how many times as long a message takes of
+// all links of a place together as one that has them to itself.
+std::map<std::int64_t, double> times_of(std::int64_t size, const std::map<std::int64_t, double>& sums,
+                                        std::span<const double> out = {}, std::span<const double> in = {}) {
+    std::vector<PairDemand> demands;
+    for (const auto& [pair, sum] : sums) {
+        if (sum > 0) demands.push_back({pair / size, pair % size, sum});
+    }
+    const std::vector<double> busiest = busiest_links(size, demands, out, in);
+    std::map<std::int64_t, double> times;
+    for (std::size_t d = 0; d < demands.size(); ++d) {
+        times[demands[d].from * size + demands[d].to] = busiest[d] / demands[d].amount * static_cast<double>(size - 1);
+    }
+    return times;
+}
+
+}  // namespace
+
 void AdaptiveSwitches::spread_groups(std::span<Hop> hops, std::int64_t first, std::span<const double> weights) const {
     std::map<std::int64_t, double> sums;  // by pair
     for (std::size_t i = 0; i < hops.size(); ++i) {
         const std::int64_t pair = hops[i].link - first;
         if (pair >= 0 && pair < out_of_group_) sums[pair] += weights.empty() ? 1 : weights[i];
     }
-    std::vector<PairDemand> demands;
-    for (const auto& [pair, sum] : sums) demands.push_back({pair / groups_, pair % groups_, sum});
-    const std::vector<double> busiest = busiest_links(groups_, demands);
-    std::map<std::int64_t, double> times;  // as long as by all of a group's links
-    for (std::size_t d = 0; d < demands.size(); ++d) {
-        if (!(demands[d].amount > 0)) continue;
-        times[demands[d].from * groups_ + demands[d].to] =
-            busiest[d] / demands[d].amount * static_cast<double>(groups_ - 1);
-    }
+    const std::map<std::int64_t, double> times = times_of(groups_, sums);
     for (Hop& hop : hops) {
-        const auto found = times.find(hop.link - first);
+        const std::int64_t pair = hop.link - first;
+        if (pair < 0 || pair >= out_of_group_) continue;
+        const auto found = times.find(pair);
         if (found != times.end()) hop.cost = hop.cost * found->second;
     }
 }
 
 void AdaptiveSwitches::spread_routers(std::span<Hop> hops, std::int64_t first, std::span<const double> weights) const {
-    struct Group {
-        std::map<std::int64_t, double> sums;  // by pair of routers
-        std::vector<double> out, in;          // messages that leave or come into a router, those of pairs too
-    };
-    std::map<std::int64_t, Group> of_group;
+    const std::int64_t pairs = routers_ * routers_;
+    std::map<std::int64_t, std::map<std::int64_t, double>> sums;  // by group, by pair of its routers
+    // What every link of a router carries of messages to and from other groups.
+    std::vector<double> out(at(groups_ * routers_)), in(at(groups_ * routers_));
     for (std::size_t i = 0; i < hops.size(); ++i) {
         const std::int64_t id = hops[i].link - first;
-        const double weight = weights.empty() ? 1 : weights[i];
+        const double weight = weights.empty() ? 1 : weights[i], share = weight / static_cast<double>(routers_);
         if (id >= out_of_router_ && id < router_pairs_) {
-            const std::int64_t one = (id - out_of_router_) / 2;
-            Group& group = of_group[one / routers_];
-            group.out.resize(at(routers_));
-            group.in.resize(at(routers_));
-            ((id - out_of_router_) % 2 == 0 ? group.out : group.in)[at(one % routers_)] += weight;
+            const std::int64_t number = id - out_of_router_;
+            (number % 2 == 0 ? out : in)[at(number / 2)] += share;
+        } else if (id >= router_pairs_ && id < single_group_) {
+            const std::int64_t group = (id - router_pairs_) / pairs, pair = (id - router_pairs_) % pairs;
+            sums[group][pair] += weight;
+            out[at(group * routers_ + pair / routers_)] -= share;
+            in[at(group * routers_ + pair % routers_)] -= share;
         }
-        if (id >= router_pairs_ && id < single_group_)
-            of_group[(id - router_pairs_) / (routers_ * routers_)].sums[(id - router_pairs_) % (routers_ * routers_)] +=
-                weight;
     }
-    std::map<std::int64_t, double> times;  // by link
-    for (auto& [number, group] : of_group) {
-        std::vector<PairDemand> demands;
-        for (const auto& [pair, sum] : group.sums) {
-            demands.push_back({pair / routers_, pair % routers_, sum});
-            group.out[at(pair / routers_)] -= sum;
-            group.in[at(pair % routers_)] -= sum;
-        }
-        for (double& each : group.out) each /= static_cast<double>(routers_);
-        for (double& each : group.in) each /= static_cast<double>(routers_);
-        const std::vector<double> busiest = busiest_links(routers_, demands, group.out, group.in);
-        for (std::size_t d = 0; d < demands.size(); ++d) {
-            if (!(demands[d].amount > 0)) continue;
-            times[router_pairs_ + (number * routers_ + demands[d].from) * routers_ + demands[d].to] =
-                busiest[d] / demands[d].amount * static_cast<double>(routers_ - 1);
-        }
+    std::map<std::int64_t, std::map<std::int64_t, double>> times;
+    for (const auto& [group, of_group] : sums) {
+        const std::size_t begin = at(group * routers_);
+        times[group] = times_of(routers_, of_group, std::span{out}.subspan(begin, at(routers_)),
+                                std::span{in}.subspan(begin, at(routers_)));
     }
     for (Hop& hop : hops) {
-        const auto found = times.find(hop.link - first);
-        if (found != times.end()) hop.cost = hop.cost * found->second;
+        const std::int64_t id = hop.link - first - router_pairs_;
+        if (id < 0 || id >= single_group_ - router_pairs_) continue;
+        const std::map<std::int64_t, double>& of_group = times.at(id / pairs);
+        const auto found = of_group.find(id % pairs);
+        if (found != of_group.end()) hop.cost = hop.cost * found->second;
     }
 }
 

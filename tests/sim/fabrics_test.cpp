@@ -334,6 +334,21 @@ TEST(SwitchesBetweenNodes, SumForMoreNodesThanCouldSendToAll) {
     EXPECT_NEAR(collective_time(call, {{{"data", 1000}}}, machine, Mode::folded).value, 4e-3 + 12e-6, 1e-7);
 }
 
+// Of so many ranks that their collectives are priced node by node, in the fabric's switches and in those of nodes: 40
+// MB and their sum, each rank's share of which it keeps, over 40 GB/s.
+TEST(SwitchesThatSum, DoSoForVeryManyRanks) {
+    Machine machine = one_device_nodes(70'000, FatTree{{100, 700}, {1, 1}});
+    machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
+    const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("direct")};
+    EXPECT_NEAR(collective_time(call, {{{"data", 70'000}}}, machine, Mode::folded).value, 4e-3 + 12e-6, 1e-7);
+    Machine inside = four_device_nodes(17'500);
+    inside.inside = messaging(0_s);
+    inside.nodes[0].sums = {{40.0_GBps, "test"}, {10_us, "test"}};
+    const Call in_node{.axis = 1, .elements = 10'000'000, .algorithm = parse_algorithm("direct")};
+    const Mesh mesh{{{"data", 17'500}, {"tensor", 4}}};
+    EXPECT_NEAR(collective_time(in_node, mesh, inside, Mode::folded).value, 10e-6 + 40e6 * 1.25 / 40e9, 1e-9);
+}
+
 // Groups of one axis are all under way at once: their rings share what lies between groups of nodes.
 Topology fabric(const std::string& name) {
     if (name == "tapered_tree") return FatTree{{8, 4}, {4, 1}};
