@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -127,10 +128,18 @@ void add_messaging(Figures& figures, const char* where, const Messaging& messagi
 std::string topology_text(const Topology& topology) {
     if (std::holds_alternative<Star>(topology)) return "star";
     if (const auto* tree = std::get_if<FatTree>(&topology)) {
-        return fmt::format("fat tree, down {}, taper {}", fmt::join(tree->down, " x "), fmt::join(tree->taper, ", "));
+        constexpr std::array<std::string_view, 3> rails{"", ", rails joined by the last level", ", separate rails"};
+        return fmt::format("fat tree, down {}, taper {}{}{}", fmt::join(tree->down, " x "),
+                           fmt::join(tree->taper, ", "), tree->cables.empty() ? "" : ", static routing",
+                           rails[static_cast<std::size_t>(tree->rails)]);
     }
     if (const auto* fly = std::get_if<Dragonfly>(&topology)) {
-        return fmt::format("dragonfly, {} groups x {} routers x {} nodes", fly->groups, fly->routers, fly->nodes);
+        return fmt::format("dragonfly, {} groups x {} routers x {} nodes{}", fly->groups, fly->routers, fly->nodes,
+                           fly->routing == FabricRouting::adaptive ? ", adaptive routing" : "");
+    }
+    if (const auto* fly = std::get_if<DragonflyPlus>(&topology)) {
+        return fmt::format("dragonfly+, {} groups x {} leaves x {} nodes{}", fly->groups, fly->leaves, fly->nodes,
+                           fly->routing == FabricRouting::minimal ? ", minimal routing" : "");
     }
     return fmt::format("torus {}", fmt::join(std::get<Torus>(topology).dims, " x "));
 }
@@ -143,7 +152,13 @@ void add_fabric(Figures& figures, const Fabric& fabric) {
         figures.add("fabric", "link in a group", fly->local);
         figures.add("fabric", "links between two groups", fly->global);
     }
+    if (const auto* fly = std::get_if<DragonflyPlus>(&fabric.topology)) {
+        figures.add("fabric", "links of a leaf to its spines", fly->up);
+        figures.add("fabric", "links between two groups", fly->global);
+    }
     if (const auto* torus = std::get_if<Torus>(&fabric.topology)) figures.add("fabric", "torus link", torus->link);
+    figures.add("fabric", "sums in switches", fabric.sums.rate);
+    figures.add("fabric", "latency of a sum in switches", fabric.sums.latency);
 }
 
 Json nodes_of(const Machine& machine) {

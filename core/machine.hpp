@@ -101,7 +101,7 @@ struct NodeLink {
     Sourced<Seconds> latency;
 };
 
-/// Switches of a node that add up what its devices send and copy the sum to all of them (NVLink SHARP).
+/// Switches of a node, or between nodes, that add up what devices send and copy the sum to all of them (SHARP).
 struct SwitchSums {
     Sourced<Bandwidth> rate;   // at which a device's data go through them, each direction; without a source: they don't
     Sourced<Seconds> latency;  // of a whole all-reduce
@@ -119,30 +119,49 @@ std::int64_t devices_per_node(const NodeKind& node);
 /// Every NIC on one switch that never blocks.
 struct Star {};
 /// down[l] children below a switch of level l, level 0 nearest to the nodes; above level l the bandwidth is that of the
-/// ports below divided by taper[l]. One aggregated, adaptively routed up-link a switch. Racks are a tree of two levels.
+/// ports below divided by taper[l]. One aggregated, adaptively routed up-link a switch, unless its cables are told:
+/// then all messages to one network card take the same cable, by its number (InfiniBand's static tables). Racks are a
+/// tree of two levels.
 struct FatTree {
     std::vector<std::int64_t> down;
     std::vector<double> taper;
+    std::vector<std::int64_t> cables{};  // above a switch of each level; empty: adaptive routing
+    /// Where card k of every node hangs on switches of its own.
+    enum class Rails { none, joined, separate };
+    Rails rails = Rails::none;  // joined: the switches of the last level are all rails'; separate: nothing joins them
 };
+/// How messages find their way through groups that are joined all to all: by the links that join their ends alone, or
+/// by those of a third router or group, too, where that is less busy (UGAL; Singh 2005, Kim et al. 2008).
+enum class FabricRouting { minimal, adaptive };
 /// groups x routers a group x nodes a router; routers of a group are joined all to all, groups by global links,
-/// aggregated a pair of groups. Minimal routing (Kim et al. 2008).
+/// aggregated a pair of groups (Kim et al. 2008).
 struct Dragonfly {
     std::int64_t groups = 1, routers = 1, nodes = 1;
     Sourced<Bandwidth> local;   // between two routers of a group, each direction
     Sourced<Bandwidth> global;  // between two groups, each direction, all its links together
+    FabricRouting routing = FabricRouting::minimal;
+};
+/// Dragonfly+ (Shpiner et al. 2017): groups x leaves a group x nodes a leaf; in a group every leaf is joined to every
+/// spine, and the spines carry the links to the other groups.
+struct DragonflyPlus {
+    std::int64_t groups = 1, leaves = 1, nodes = 1;
+    Sourced<Bandwidth> up;      // of a leaf to all spines of its group together, each direction
+    Sourced<Bandwidth> global;  // between two groups, each direction, all their links together
+    FabricRouting routing = FabricRouting::adaptive;
 };
 /// One node a router, a ring in each dimension, dimension-ordered routing.
 struct Torus {
     std::vector<std::int64_t> dims;
     Sourced<Bandwidth> link;
 };
-using Topology = std::variant<Star, FatTree, Dragonfly, Torus>;
+using Topology = std::variant<Star, FatTree, Dragonfly, Torus, DragonflyPlus>;
 
 struct Fabric {
     Topology topology;
     Sourced<Bandwidth> link;       // NIC to its switch, each direction
     Sourced<Seconds> latency;      // from NIC to NIC through one switch
     Sourced<Seconds> hop_latency;  // each switch more
+    SwitchSums sums{};             // of its switches (SHARP): the rate is that of one network card
 };
 
 /// Messages of one range of sizes, between two ranks with nobody else on their links: overhead + bytes / rate (LogGP's

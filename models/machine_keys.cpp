@@ -164,6 +164,12 @@ constexpr std::array fat_tree{
     MachineKey{"down", "list of counts", "children below a switch of each level, nearest to the nodes first"},
     MachineKey{"taper", "list of numbers",
                "above a level the bandwidth is that of the ports below over its number; default all 1"},
+    MachineKey{"cables", "list of counts",
+               "above a switch of each level: routing is static, a message takes the cable that its card's number says "
+               "(InfiniBand without adaptive routing); default: adaptive, all cables are one"},
+    MachineKey{"rails", "kind",
+               "card k of every node on switches of its own: `joined`, by the last level (rail-optimised); `separate`, "
+               "by nothing (dual-rail, planes); default: all cards of a node on one switch"},
 };
 constexpr std::array dragonfly{
     MachineKey{"groups", "count", "of routers"},
@@ -171,6 +177,22 @@ constexpr std::array dragonfly{
     MachineKey{"nodes", "count", "a router"},
     MachineKey{"local", "bandwidth", "joins two routers of a group"},
     MachineKey{"global", "bandwidth", "joins two groups, all their links together"},
+    MachineKey{"routing", "kind",
+               "`minimal` (default), or `adaptive`: by a third router or group, too, where that is less busy"},
+    source,
+};
+constexpr std::array dragonfly_plus{
+    MachineKey{"groups", "count", "of leaves"},
+    MachineKey{"leaves", "count", "a group"},
+    MachineKey{"nodes", "count", "a leaf"},
+    MachineKey{"up", "bandwidth", "of a leaf to all spines of its group together"},
+    MachineKey{"global", "bandwidth", "joins two groups, all their links together"},
+    MachineKey{"routing", "kind", "`adaptive` (default): by a third group, too, where that is less busy; or `minimal`"},
+    source,
+};
+constexpr std::array fabric_sums{
+    MachineKey{"rate", "bandwidth", "at which a network card's data go through them, each direction"},
+    MachineKey{"latency", "time", "of a whole all-reduce"},
     source,
 };
 constexpr std::array torus{
@@ -293,7 +315,15 @@ constexpr std::array tables{
         fabric},
     MachineTable{"[fabric.fat-tree]", "Racks are a tree of two levels.", fat_tree},
     MachineTable{"[fabric.dragonfly]", "Groups of routers, every two of them joined.", dragonfly},
+    MachineTable{"[fabric.dragonfly-plus]",
+                 "Groups of leaf switches, each joined to all spine switches of its group; spines join the groups.",
+                 dragonfly_plus},
     MachineTable{"[fabric.torus]", "One node a router.", torus},
+    MachineTable{"[fabric.switch_sums]",
+                 "The switches between nodes add what network cards send and copy the sum to all (SHARP). "
+                 "`allreduce=direct` between nodes of one rank each is left to them, and NCCL's CollNet if "
+                 "`[collectives]` says `sharp = true`.",
+                 fabric_sums},
     MachineTable{"[messaging.inside], [messaging.across]",
                  "What software adds inside a node and across nodes; the first is needed, of more "
                  "than one node the second, too.",

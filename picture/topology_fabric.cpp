@@ -82,8 +82,10 @@ void draw_star(const TopologyPen& pen, const Fabric& fabric, std::int64_t nodes,
     pen.text({box.left + box.width / 2, box.bottom() + 2}, fmt::format("{} nodes", nodes), Anchor::middle, true);
 }
 
-void draw_dragonfly(const TopologyPen& pen, const Fabric& fabric, const Dragonfly& fly, Box box) {
-    const auto shown = std::min<std::int64_t>(fly.groups, 24);
+// Groups in a circle, each joined to all others; `inside` says what a group is made of.
+void draw_groups(const TopologyPen& pen, const Fabric& fabric, std::int64_t groups, const Sourced<Bandwidth>& global,
+                 const std::string& inside, const std::string& sizes, Box box) {
+    const auto shown = std::min<std::int64_t>(groups, 24);
     const Point center{box.left + box.width / 2, box.top + box.height / 2};
     const double radius = std::min(box.width, box.height) / 2 - 24;
     const auto at = [&](std::int64_t g) {
@@ -95,17 +97,27 @@ void draw_dragonfly(const TopologyPen& pen, const Fabric& fabric, const Dragonfl
         for (std::int64_t b = a + 1; b < shown; ++b) {
             pen.link({at(a), at(b)}, pen.use.empty() ? 0.9 : 1.6,
                      {fmt::format("group{}>group{}", a, b), fmt::format("group{}>group{}", b, a)},
-                     link_title("between two groups", fly.global.value, fabric.hop_latency.value, fly.global.source));
+                     link_title("between two groups", global.value, fabric.hop_latency.value, global.source));
         }
     }
     for (std::int64_t g = 0; g < shown; ++g) {
-        pen.box(at(g), 44, 22, bridge_color, fmt::format("g{}", g),
-                fmt::format("a group of {} routers, all joined ({}), {} nodes each", fly.routers,
-                            to_string(fly.local.value), fly.nodes));
+        pen.box(at(g), 44, 22, bridge_color, fmt::format("g{}", g), inside);
     }
-    pen.text({center.x, box.bottom() + 2},
-             fmt::format("{} groups of {} routers of {} nodes, {} drawn", fly.groups, fly.routers, fly.nodes, shown),
-             Anchor::middle, true);
+    pen.text({center.x, box.bottom() + 2}, fmt::format("{}, {} drawn", sizes, shown), Anchor::middle, true);
+}
+
+void draw_dragonfly(const TopologyPen& pen, const Fabric& fabric, const Dragonfly& fly, Box box) {
+    draw_groups(pen, fabric, fly.groups, fly.global,
+                fmt::format("a group of {} routers, all joined ({}), {} nodes each", fly.routers,
+                            to_string(fly.local.value), fly.nodes),
+                fmt::format("{} groups of {} routers of {} nodes", fly.groups, fly.routers, fly.nodes), box);
+}
+
+void draw_dragonfly_plus(const TopologyPen& pen, const Fabric& fabric, const DragonflyPlus& fly, Box box) {
+    draw_groups(pen, fabric, fly.groups, fly.global,
+                fmt::format("a group of {} leaves of {} nodes, each joined to all spines of the group ({})", fly.leaves,
+                            fly.nodes, to_string(fly.up.value)),
+                fmt::format("{} groups of {} leaves of {} nodes", fly.groups, fly.leaves, fly.nodes), box);
 }
 
 void draw_torus(const TopologyPen& pen, const Fabric& fabric, const Torus& torus, Box box) {
@@ -144,6 +156,7 @@ void draw_fabric(const TopologyPen& pen, const Fabric& fabric, std::int64_t node
     if (const auto* tree = std::get_if<FatTree>(&fabric.topology)) draw_tree(pen, fabric, *tree, nodes, box);
     if (std::get_if<Star>(&fabric.topology) != nullptr) draw_star(pen, fabric, nodes, box);
     if (const auto* fly = std::get_if<Dragonfly>(&fabric.topology)) draw_dragonfly(pen, fabric, *fly, box);
+    if (const auto* fly = std::get_if<DragonflyPlus>(&fabric.topology)) draw_dragonfly_plus(pen, fabric, *fly, box);
     if (const auto* torus = std::get_if<Torus>(&fabric.topology)) draw_torus(pen, fabric, *torus, box);
 }
 

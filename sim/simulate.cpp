@@ -9,10 +9,12 @@
 #include "core/methods/servers.hpp"
 #include "sim/check/certificate.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/in_switch.hpp"
 #include "sim/host/overlap.hpp"
 #include "sim/modes/asynchronous.hpp"
 #include "sim/modes/exact.hpp"
 #include "sim/modes/folded.hpp"
+#include "sim/network/adaptive.hpp"
 
 namespace rehearse::sim {
 
@@ -42,7 +44,8 @@ std::int64_t message_count(const Schedule& schedule, const Wiring& wiring) {
             const auto* bucket = std::get_if<Communicate>(&step.action);
             if (bucket == nullptr) continue;
             const Groups groups = groups_along(schedule.mesh, bucket->axis, bucket->algorithm, wiring);
-            const Collective rounds = rounds_of(call_of(*bucket), groups);
+            const std::optional<InSwitch> sums = in_switch(call_of(*bucket), groups, wiring);
+            const Collective rounds = rounds_of(sums ? sums->rounds(call_of(*bucket)) : call_of(*bucket), groups);
             for (const Phase& phase : rounds.phases()) {
                 const auto messages = static_cast<std::int64_t>(rounds.messages(phase.first_round).size());
                 count += phase.repeats * messages * groups.count / classes;
@@ -59,7 +62,8 @@ Mode chosen(const Steps& steps, const Wiring& wiring, const Options& options) {
     }
     if (options.mode != Mode::automatic) return options.mode;
     if (steps.ranks() > options.exact_limit) return Mode::folded;
-    const bool small = message_count(steps.schedule(), wiring) * options.iterations <= many_messages;
+    const std::int64_t pieces = wiring.spread({}) ? message_pieces : 1;  // adaptive routing cuts messages up
+    const bool small = message_count(steps.schedule(), wiring) * pieces * options.iterations <= many_messages;
     return small ? Mode::exact : Mode::folded;
 }
 

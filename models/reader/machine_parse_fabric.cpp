@@ -10,7 +10,7 @@
 namespace rehearse::models {
 namespace {
 
-constexpr std::array<std::string_view, 4> topologies{"star", "fat-tree", "dragonfly", "torus"};
+constexpr std::array<std::string_view, 5> topologies{"star", "fat-tree", "dragonfly", "dragonfly-plus", "torus"};
 
 // What a topology has place for; it stops before it could overflow.
 std::int64_t places(const std::vector<std::int64_t>& factors) {
@@ -30,6 +30,19 @@ void need_places(const Reader& reader, std::string_view key, const std::vector<s
                                  fmt::join(factors, " x "), nodes));
 }
 
+// What the word that a key says stands for.
+template <typename Value, std::size_t Count>
+Value one_of(Reader& reader, std::string_view key, const std::array<std::pair<std::string_view, Value>, Count>& words) {
+    const std::string said = reader.text(key);
+    std::vector<std::string_view> known;
+    for (const auto& [word, value] : words) {
+        if (said == word) return value;
+        known.push_back(word);
+    }
+    reader.fail(key,
+                fmt::format("{} cannot be '{}'{}; it is one of {}", key, said, did_you_mean(said, known), join(known)));
+}
+
 FatTree fat_tree(Reader& reader, std::int64_t nodes) {
     FatTree tree{reader.counts("down"), {}};
     tree.taper = reader.has("taper") ? reader.numbers("taper") : std::vector<double>(tree.down.size(), 1.0);
@@ -38,12 +51,39 @@ FatTree fat_tree(Reader& reader, std::int64_t nodes) {
                     fmt::format("{} values of taper for {} levels of down: give one a level, 1 where nothing is "
                                 "saved",
                                 tree.taper.size(), tree.down.size()));
+    if (reader.has("cables")) tree.cables = reader.counts("cables");
+    if (!tree.cables.empty() && tree.cables.size() != tree.down.size())
+        reader.fail("cables", fmt::format("{} values of cables for {} levels of down: give one a level",
+                                          tree.cables.size(), tree.down.size()));
+    if (reader.has("rails"))
+        tree.rails = one_of(reader, "rails",
+                            std::array<std::pair<std::string_view, FatTree::Rails>, 2>{
+                                {{"joined", FatTree::Rails::joined}, {"separate", FatTree::Rails::separate}}});
     need_places(reader, "down", tree.down, nodes);
     return tree;
 }
 
+FabricRouting routing(Reader& reader, FabricRouting otherwise) {
+    if (!reader.has("routing")) return otherwise;
+    return one_of(reader, "routing",
+                  std::array<std::pair<std::string_view, FabricRouting>, 2>{
+                      {{"minimal", FabricRouting::minimal}, {"adaptive", FabricRouting::adaptive}}});
+}
+
+DragonflyPlus dragonfly_plus(Reader& reader, std::int64_t nodes) {
+    DragonflyPlus fabric{reader.count("groups"), reader.count("leaves"), reader.count("nodes"), {}, {}};
+    fabric.up = fabric.leaves > 1 || fabric.groups > 1 ? reader.figure<Bandwidth>("up")
+                                                       : reader.figure_if_given<Bandwidth>("up");
+    fabric.global =
+        fabric.groups > 1 ? reader.figure<Bandwidth>("global") : reader.figure_if_given<Bandwidth>("global");
+    fabric.routing = routing(reader, FabricRouting::adaptive);
+    need_places(reader, "groups", {fabric.groups, fabric.leaves, fabric.nodes}, nodes);
+    return fabric;
+}
+
 Dragonfly dragonfly(Reader& reader, std::int64_t nodes) {
     Dragonfly fabric{reader.count("groups"), reader.count("routers"), reader.count("nodes"), {}, {}};
+    fabric.routing = routing(reader, FabricRouting::minimal);
     fabric.local = fabric.routers > 1 ? reader.figure<Bandwidth>("local") : reader.figure_if_given<Bandwidth>("local");
     fabric.global =
         fabric.groups > 1 ? reader.figure<Bandwidth>("global") : reader.figure_if_given<Bandwidth>("global");
@@ -66,7 +106,7 @@ Topology topology(Reader& reader, std::int64_t nodes) {
     if (given.size() != 1)
         reader.fail(given.size() > 1 ? given[1] : "",
                     fmt::format("it has {} topologies{}{}: give exactly one of [fabric.star], [fabric.fat-tree], "
-                                "[fabric.dragonfly], [fabric.torus]",
+                                "[fabric.dragonfly], [fabric.dragonfly-plus], [fabric.torus]",
                                 given.size(), given.empty() ? "" : " ", join(given)));
     Topology result;
     for (const std::string_view name : topologies) {
@@ -74,6 +114,7 @@ Topology topology(Reader& reader, std::int64_t nodes) {
         if (name != given.front()) continue;
         if (name == "fat-tree") result = fat_tree(*table, nodes);
         if (name == "dragonfly") result = dragonfly(*table, nodes);
+        if (name == "dragonfly-plus") result = dragonfly_plus(*table, nodes);
         if (name == "torus") result = torus(*table, nodes);
         table->done();
     }
@@ -88,6 +129,10 @@ Fabric parse_fabric(Reader reader, std::int64_t nodes) {
     fabric.link = nodes > 1 ? reader.figure<Bandwidth>("link") : reader.figure_if_given<Bandwidth>("link");
     fabric.latency = nodes > 1 ? reader.figure<Seconds>("latency") : reader.figure_if_given<Seconds>("latency");
     fabric.hop_latency = reader.figure_if_given<Seconds>("hop_latency");
+    if (auto sums = reader.table("switch_sums", "fabric: switch_sums")) {
+        fabric.sums = {sums->figure<Bandwidth>("rate"), sums->figure<Seconds>("latency")};
+        sums->done();
+    }
     reader.done();
     return fabric;
 }

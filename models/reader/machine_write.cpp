@@ -135,15 +135,27 @@ std::string node(const Machine& machine, const NodeKind& node) {
 }
 
 struct WriteTopology {
+    static std::string_view word(FabricRouting routing) {
+        return routing == FabricRouting::minimal ? "minimal" : "adaptive";
+    }
     std::string operator()(const Star&) const { return "[fabric.star]\n"; }
     std::string operator()(const FatTree& tree) const {
-        return fmt::format("[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(tree.down, ", "),
-                           fmt::join(tree.taper, ", "));
+        std::string text = fmt::format("[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(tree.down, ", "),
+                                       fmt::join(tree.taper, ", "));
+        if (!tree.cables.empty()) text += fmt::format("cables = [{}]\n", fmt::join(tree.cables, ", "));
+        if (tree.rails != FatTree::Rails::none)
+            text += fmt::format("rails = \"{}\"\n", tree.rails == FatTree::Rails::joined ? "joined" : "separate");
+        return text;
     }
     std::string operator()(const Dragonfly& fly) const {
-        return fmt::format("[fabric.dragonfly]\ngroups = {}\nrouters = {}\nnodes = {}\n", fly.groups, fly.routers,
-                           fly.nodes) +
+        return fmt::format("[fabric.dragonfly]\ngroups = {}\nrouters = {}\nnodes = {}\nrouting = \"{}\"\n", fly.groups,
+                           fly.routers, fly.nodes, word(fly.routing)) +
                figure("local", fly.local) + figure("global", fly.global);
+    }
+    std::string operator()(const DragonflyPlus& fly) const {
+        return fmt::format("[fabric.dragonfly-plus]\ngroups = {}\nleaves = {}\nnodes = {}\nrouting = \"{}\"\n",
+                           fly.groups, fly.leaves, fly.nodes, word(fly.routing)) +
+               figure("up", fly.up) + figure("global", fly.global);
     }
     std::string operator()(const Torus& torus) const {
         return fmt::format("[fabric.torus]\ndims = [{}]\n", fmt::join(torus.dims, ", ")) + figure("link", torus.link);
@@ -152,7 +164,10 @@ struct WriteTopology {
 
 std::string fabric(const Fabric& fabric) {
     return "\n[fabric]\n" + figure("link", fabric.link) + figure("latency", fabric.latency) +
-           figure("hop_latency", fabric.hop_latency) + std::visit(WriteTopology{}, fabric.topology);
+           figure("hop_latency", fabric.hop_latency) + std::visit(WriteTopology{}, fabric.topology) +
+           (fabric.sums.rate.source.empty()
+                ? ""
+                : "[fabric.switch_sums]\n" + figure("rate", fabric.sums.rate) + figure("latency", fabric.sums.latency));
 }
 
 std::string messaging(std::string_view where, const Messaging& m) {

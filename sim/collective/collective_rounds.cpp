@@ -52,7 +52,7 @@ Stage Collectives::make_stage(const Call& call, const Groups& groups, const Coll
     if (const std::optional<InSwitch> sums = in_switch(call, groups, wiring_)) {
         stage.share *= sums->bytes;
         stage.passes = 0;
-        stage.latency = sums->latency;
+        stage.sums = sums;
     }
     return stage;
 }
@@ -82,7 +82,8 @@ const std::vector<Stage>& Collectives::stages_of(const Call& call) {
         }
     } else {
         const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
-        const Collective rounds = rounds_of(call, groups);
+        const std::optional<InSwitch> sums = in_switch(call, groups, wiring_);
+        const Collective rounds = rounds_of(sums ? sums->rounds(call) : call, groups);
         for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(call, groups, rounds, phase));
     }
     return entry->second;

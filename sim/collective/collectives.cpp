@@ -152,8 +152,8 @@ void Collectives::advance(const Stage& stage, Bytes bytes, Progress& progress) {
     const Pattern& pattern = *stage.pattern;
     kinds_.clear();
     for (const MessageCost& cost : pattern.costs) {
-        const Seconds after = stage.latency ? wiring_.stretched_inside(*stage.latency)
-                                            : cost.latency + wiring_.beyond(cost.across, bytes, cost.alone);
+        const Seconds after =
+            stage.sums ? stage.sums->stretched(wiring_) : cost.latency + wiring_.beyond(cost.across, bytes, cost.alone);
         kinds_.push_back({(cost.alone * bytes).value, after.value, stage.passes * (cost.combine * bytes).value});
     }
     if (progress.undisturbed(pattern)) {

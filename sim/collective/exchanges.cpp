@@ -49,7 +49,7 @@ Exchanges::Exchanges(Groups groups, const Call& call, const Wiring& wiring, std:
       type_(call.type),
       groups_(std::move(groups)),
       in_switch_(in_switch(call, groups_, wiring)),
-      rounds_(rounds_of(call, groups_)),
+      rounds_(rounds_of(in_switch_ ? in_switch_->rounds(call) : call, groups_)),
       visitors_(visitors) {}
 
 std::vector<Exchange> Exchanges::of(std::int64_t round, RankIndex rank) {
@@ -74,8 +74,7 @@ Exchange Exchanges::seen_by_member(const Message& one, std::int64_t group, bool 
     const RankIndex from = groups_.rank(group, one.from);
     const RankIndex to = groups_.rank(group, one.to);
     if (in_switch_) {
-        return {sends ? to : from, in_switch_->bytes * bytes_of(one, type_), sends,
-                wiring_.stretched_inside(in_switch_->latency)};
+        return {sends ? to : from, in_switch_->bytes * bytes_of(one, type_), sends, in_switch_->stretched(wiring_)};
     }
     return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(one, type_), sends, passes(one.combine));
 }

@@ -39,8 +39,8 @@ FollowedRow::SizedStage FollowedRow::sized(const Stage& stage, Bytes whole, doub
         const Bytes bytes = equal ? mean : mean * pattern.sizes[i];
         const Wiring& wiring = tracks_.wiring();
         const Seconds after =
-            stage.latency ? wiring.stretched_inside(*stage.latency)
-                          : cost.latency + wiring.beyond(cost.across, bytes, equal ? cost.alone : track.alone[i]);
+            stage.sums ? stage.sums->stretched(wiring)
+                       : cost.latency + wiring.beyond(cost.across, bytes, equal ? cost.alone : track.alone[i]);
         const double sent = after.value;
         made.bytes.push_back(bytes.value);
         made.sent.push_back(sent);

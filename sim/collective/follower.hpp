@@ -22,11 +22,12 @@ public:
     struct Track {
         const Pattern* pattern = nullptr;
         std::vector<std::int32_t> links;                  // of all messages, one after the other
+        std::vector<double> weights;                      // of them, where a byte does not take a byte of the link
         std::vector<std::int32_t> ends;                   // by message: of its links
         std::vector<PerByte> alone;                       // by message: on its slowest link
         std::vector<std::int32_t> of_rank, ends_of_rank;  // messages of each rank, sent or received
 
-        std::span<const std::int32_t> route(std::int32_t message) const;
+        MaxMin::Route route(std::int32_t message) const;
         std::span<const std::int32_t> messages_of(RankIndex rank) const;
     };
     /// The pattern must outlive this.

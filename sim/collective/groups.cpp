@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "sim/collective/in_switch.hpp"
 #include "sim/network/node_rings.hpp"
 
 namespace rehearse::sim {
@@ -33,7 +34,7 @@ void place_pair(const Mesh& mesh, int axis, Groups& groups) {
 // How they lie on nodes, and the rings that the algorithm goes by there; `where` names them in a refusal.
 void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, const std::string& where) {
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
-    if (algorithm.name == "direct" && groups.shape.size > most_direct) {
+    if (algorithm.name == "direct" && groups.shape.size > most_direct && !sum_between_nodes(groups, wiring)) {
         throw InputError(
             fmt::format("all-reduce direct {}: each of {} ranks would send to all others at once; "
                         "it is for {} at most",

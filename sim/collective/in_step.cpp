@@ -69,8 +69,17 @@ InStep::AlikeRounds InStep::counted(const Collective& collective, const Phase& p
 
 InStep::Rounds InStep::by_message(const Call& call, const Groups& groups) {
     Rounds rounds;
-    const Collective collective = sim::rounds_of(call, groups);
-    for (const Phase& phase : collective.phases()) rounds.push_back(counted(collective, phase, groups, groups.count));
+    const std::optional<InSwitch> sums = in_switch(call, groups, wiring_);
+    const Collective collective = sim::rounds_of(sums ? sums->rounds(call) : call, groups);
+    for (const Phase& phase : collective.phases()) {
+        AlikeRounds round = counted(collective, phase, groups, groups.count);
+        if (sums) {
+            round.share *= sums->bytes;
+            round.passes = 0;
+            round.latency = sums->stretched(wiring_);
+        }
+        rounds.push_back(std::move(round));
+    }
     return rounds;
 }
 
@@ -160,7 +169,9 @@ const InStep::Rounds& InStep::rounds_of(const Call& call) {
 Seconds InStep::time(const AlikeRounds& round, Bytes bytes) const {
     Seconds slowest;
     for (const MessageKind& kind : round.kinds) {
-        const Seconds wire = kind.shared * bytes + kind.latency + wiring_.beyond(kind.across, bytes, kind.alone);
+        const Seconds after =
+            round.latency ? *round.latency : kind.latency + wiring_.beyond(kind.across, bytes, kind.alone);
+        const Seconds wire = kind.shared * bytes + after;
         slowest = std::max(slowest, wire + round.passes * (kind.combine * bytes));
     }
     return slowest;

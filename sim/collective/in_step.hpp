@@ -12,6 +12,7 @@
 
 #include "core/collectives/collective.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/in_switch.hpp"
 #include "sim/collective/rounds.hpp"
 
 namespace rehearse::sim {
@@ -41,6 +42,7 @@ private:
         std::int64_t messages = 0, of_first = 0;  // in each round: of all ranks, of the first
         double share = 0;                         // of the elements, in each message
         double passes = 0;                        // over what arrives
+        std::optional<Seconds> latency{};         // of sums inside switches, instead of the messages' own
     };
     using Rounds = std::vector<AlikeRounds>;
 

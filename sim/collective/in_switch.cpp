@@ -7,9 +7,27 @@
 
 namespace rehearse::sim {
 
+Call InSwitch::rounds(Call call) const {
+    if (across) call.algorithm = Algorithm{.name = "ring"};
+    return call;
+}
+
+bool sum_between_nodes(const Groups& groups, const Wiring& wiring) {
+    return !wiring.machine().fabric.sums.rate.source.empty() && groups.shape.size > 1 && groups.shape.per_node == 1;
+}
+
 std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const Wiring& wiring) {
     const std::int64_t n = groups.shape.size;
     if (call.kind != CollectiveKind::all_reduce || call.algorithm.name != "direct" || n < 2) return std::nullopt;
+    if (sum_between_nodes(groups, wiring)) {
+        const Machine& machine = wiring.machine();
+        const SwitchSums& sums = machine.fabric.sums;
+        const Bandwidth card = machine.fabric.link.value * machine.across.fraction.value;
+        const double bytes = static_cast<double>(n) / static_cast<double>(2 * (n - 1));
+        return InSwitch{.bytes = bytes * std::max(1.0, card / sums.rate.value),
+                        .latency = sums.latency.value / static_cast<double>(2 * (n - 1)),
+                        .across = true};
+    }
     for (std::int64_t group = 0; group < groups.count; ++group) {
         if (wiring.across(groups.rank(group, 0), groups.rank(group, n - 1))) return std::nullopt;
     }
@@ -17,7 +35,8 @@ std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const 
     const SwitchSums& sums = wiring.switch_sums(one);
     if (sums.rate.source.empty()) return std::nullopt;
     const double shares = static_cast<double>(n + 1) / static_cast<double>(2 * (n - 1));
-    return InSwitch{shares * (wiring.nominal_rate_inside(one, other) / sums.rate.value), sums.latency.value / 2.0};
+    return InSwitch{.bytes = shares * (wiring.nominal_rate_inside(one, other) / sums.rate.value),
+                    .latency = sums.latency.value / 2.0};
 }
 
 Bytes least_sent(const Call& call, const Mesh& mesh, const Wiring& wiring) {

@@ -13,11 +13,24 @@ namespace rehearse::sim {
 /// devices gives the switches all of its data once, gets its share of the sum, gives that once, and gets all of it: n +
 /// 1 shares in each direction, where plain messages take 2 (n - 1). Both rounds go on at once, piece after piece, so
 /// that each is taken to last half of the whole.
+///
+/// Or of groups whose ranks are on nodes of their own, where the fabric's switches sum (Fabric::sums): every rank's
+/// card carries its data once up and the sum once down, and so does every link between two switches of a tree, as it
+/// does in a ring. So its messages are those of a ring, of fewer bytes: 2 (n - 1) shares count for n.
 struct InSwitch {
     double bytes =
         1;            // that a message counts for on links, for each of its own: what the switches' rate needs included
-    Seconds latency;  // of a round, instead of the messages' own; at nominal prices: Wiring::stretched_inside
+    Seconds latency;  // of a round, instead of the messages' own; at nominal prices
+    bool across = false;  // in switches between nodes: whose messages go as a ring's
+
+    /// Whose rounds these sums go by.
+    Call rounds(Call call) const;
+    Seconds stretched(const Wiring& wiring) const {
+        return across ? wiring.stretched_across(latency) : wiring.stretched_inside(latency);
+    }
 };
+/// Whether the fabric's switches can sum for them: each rank is on a node of its own.
+bool sum_between_nodes(const Groups& groups, const Wiring& wiring);
 /// Nothing where the switches do not sum.
 std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const Wiring& wiring);
 

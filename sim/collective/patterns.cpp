@@ -29,16 +29,28 @@ std::vector<Seconds> leave(const Wiring& wiring, std::span<const Flow> flows, st
     MaxMin moving;
     std::unordered_map<std::int64_t, std::int32_t> numbers;
     std::vector<std::vector<std::int32_t>> routes(flows.size());
+    std::vector<std::vector<double>> shares(flows.size());  // of a byte, on these links
     std::vector<Hop> hops;
+    std::vector<double> weights;
+    std::vector<std::size_t> last_hops;
     for (std::size_t i = 0; i < flows.size(); ++i) {
-        hops.clear();
         wiring.limiting_route(flows[i].from, flows[i].to, hops);
-        for (const Hop& hop : hops) {
-            const auto [number, fresh] = numbers.try_emplace(hop.link, static_cast<std::int32_t>(numbers.size()));
-            if (fresh) moving.add_link(1 / hop.cost.value);
+        weights.resize(hops.size(), bytes[i].value);
+        last_hops.push_back(hops.size());
+    }
+    const bool spread = wiring.spread(hops, weights);
+    std::vector<double> capacities;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+        for (std::size_t h = i == 0 ? 0 : last_hops[i - 1]; h < last_hops[i]; ++h) {
+            const auto [number, fresh] = numbers.try_emplace(hops[h].link, static_cast<std::int32_t>(numbers.size()));
+            if (fresh) {
+                capacities.push_back(1 / hops[h].cost.value);
+                moving.add_link(capacities.back());
+            }
             routes[i].push_back(number->second);
+            if (spread) shares[i].push_back(hops[h].cost.value * capacities[at(number->second)]);
         }
-        if (bytes[i] > Bytes{0}) moving.begin({routes[i]}, bytes[i].value, static_cast<std::int64_t>(i));
+        if (bytes[i] > Bytes{0}) moving.begin({routes[i], shares[i]}, bytes[i].value, static_cast<std::int64_t>(i));
     }
     std::vector<Seconds> ends(flows.size());
     std::vector<std::int64_t> ended;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/collective/in_switch.hpp"
 #include "sim/collective/rounds.hpp"
 
 namespace rehearse::sim {
@@ -44,9 +45,9 @@ struct Pattern {
 struct Stage {
     std::shared_ptr<const Pattern> pattern;
     std::int64_t repeats = 1;
-    double share = 0;                  // of the elements, in each message
-    double passes = 0;                 // over what arrives
-    std::optional<Seconds> latency{};  // of sums inside switches, nominal: instead of the messages' own
+    double share = 0;                // of the elements, in each message
+    double passes = 0;               // over what arrives
+    std::optional<InSwitch> sums{};  // whose latency stands instead of the messages' own
 };
 
 class Patterns {

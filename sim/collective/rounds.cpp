@@ -44,6 +44,7 @@ void RoundCounter::walk(std::span<const Flow> flows, RoundCosts& costs) {
         for (std::size_t h = first; h < hops_.size(); ++h) ++load_[static_cast<std::size_t>(hops_[h].link)];
         ends_.push_back(hops_.size());
     }
+    wiring_.spread(hops_);
 }
 
 // Costs of flows, and a meeting for each link that holds some flow up most.
@@ -114,6 +115,7 @@ std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows, std::s
     hops_.clear();
     ends_.clear();
     std::vector<Seconds> latencies;
+    std::vector<double> weights;  // by hop
     latencies.reserve(flows.size());
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const std::size_t first = hops_.size();
@@ -121,7 +123,9 @@ std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows, std::s
         const double size = sizes.empty() ? 1 : sizes[i];
         for (std::size_t h = first; h < hops_.size(); ++h) sizes_[static_cast<std::size_t>(hops_[h].link)] += size;
         ends_.push_back(hops_.size());
+        if (!sizes.empty()) weights.resize(hops_.size(), size);
     }
+    wiring_.spread(hops_, weights);
     std::vector<MessageKind> kinds;
     std::size_t h = 0;
     for (std::size_t i = 0; i < flows.size(); ++i) {

@@ -8,8 +8,8 @@ namespace rehearse::sim {
 
 namespace {
 
-std::span<const std::int32_t> part(const std::vector<std::int32_t>& all, const std::vector<std::int32_t>& ends,
-                                   std::int64_t i) {
+template <typename Value>
+std::span<const Value> part(const std::vector<Value>& all, const std::vector<std::int32_t>& ends, std::int64_t i) {
     const std::size_t begin = i == 0 ? 0 : at(ends[at(i - 1)]);
     return std::span{all}.subspan(begin, at(ends[at(i)]) - begin);
 }
@@ -33,7 +33,9 @@ void by_rank(Tracks::Track& track, const std::vector<PatternMessage>& messages, 
 
 }  // namespace
 
-std::span<const std::int32_t> Tracks::Track::route(std::int32_t message) const { return part(links, ends, message); }
+MaxMin::Route Tracks::Track::route(std::int32_t message) const {
+    return {part(links, ends, message), weights.empty() ? std::span<const double>{} : part(weights, ends, message)};
+}
 
 std::span<const std::int32_t> Tracks::Track::messages_of(RankIndex rank) const {
     return part(of_rank, ends_of_rank, rank);
@@ -46,18 +48,22 @@ const Tracks::Track& Tracks::of(const Pattern& pattern, std::int64_t ranks) {
     track.pattern = &pattern;
     std::vector<Hop> hops;
     for (const PatternMessage& message : pattern.messages) {
-        hops.clear();
         wiring_.limiting_route(message.from, message.to, hops);
+        track.ends.push_back(static_cast<std::int32_t>(hops.size()));
+    }
+    const bool spread = wiring_.spread(hops);
+    std::size_t h = 0;
+    for (const std::int32_t end : track.ends) {
         PerByte alone;
-        for (const Hop& hop : hops) {
-            alone = std::max(alone, hop.cost);
+        for (; h < at(end); ++h) {
+            alone = std::max(alone, hops[h].cost);
             const auto [number, unknown] =
-                numbers_.try_emplace(hop.link, static_cast<std::int32_t>(capacities_.size()));
-            if (unknown) capacities_.push_back(1 / hop.cost.value);
+                numbers_.try_emplace(hops[h].link, static_cast<std::int32_t>(capacities_.size()));
+            if (unknown) capacities_.push_back(1 / hops[h].cost.value);
             track.links.push_back(number->second);
+            if (spread) track.weights.push_back(hops[h].cost.value * capacities_[at(number->second)]);
         }
         track.alone.push_back(alone);
-        track.ends.push_back(static_cast<std::int32_t>(track.links.size()));
     }
     by_rank(track, pattern.messages, ranks);
     return track;

@@ -31,15 +31,15 @@ int FlowAggregates::add(std::span<const Flow> flows) {
     Aggregate& made = aggregates_.emplace_back();
     std::vector<Hop> hops;
     for (const Flow& flow : flows) {
-        hops.clear();
         made.latency = std::max(made.latency, wiring_.limiting_route(flow.from, flow.to, hops));
         made.across = made.across || wiring_.across(flow.from, flow.to);
-        for (const Hop& hop : hops) {
-            made.alone = std::max(made.alone, hop.cost);
-            LinkWeights& weights = found_[hop.link];
-            if (weights.empty() || weights.back().aggregate != number) weights.push_back({number, 0});
-            weights.back().cost += hop.cost.value;
-        }
+    }
+    wiring_.spread(hops);
+    for (const Hop& hop : hops) {
+        made.alone = std::max(made.alone, hop.cost);
+        LinkWeights& weights = found_[hop.link];
+        if (weights.empty() || weights.back().aggregate != number) weights.push_back({number, 0});
+        weights.back().cost += hop.cost.value;
     }
     return number;
 }

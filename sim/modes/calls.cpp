@@ -201,7 +201,9 @@ std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& p
 /// the same groups.
 void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     const Groups groups = groups_along(steps_.schedule().mesh, communicate.axis, communicate.algorithm, wiring_);
-    const Collective rounds = rounds_of(call_of(communicate), groups);
+    const std::optional<InSwitch> summing = in_switch(call_of(communicate), groups, wiring_);
+    const Call call = call_of(communicate);
+    const Collective rounds = rounds_of(summing ? summing->rounds(call) : call, groups);
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
     of.with = classes_with(c, groups);
     Bytes sent;
@@ -209,7 +211,6 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     for (const int other : of.with) {
         if (other != c) tell(c, other);
     }
-    const std::optional<InSwitch> summing = in_switch(call_of(communicate), groups, wiring_);
     for (const Phase& phase : rounds.phases()) {
         const std::vector<rehearse::Message> of_round = rounds.messages(phase.first_round);
         if (of_round.empty()) continue;
@@ -223,7 +224,7 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
         bool beside = false;
         for (const auto& [classes, messages] : messages_of(phase, of_round, groups, lead)) {
             const int aggregate = add_aggregate(messages.flows);
-            const Seconds after = summing ? wiring_.stretched_inside(summing->latency)
+            const Seconds after = summing ? summing->stretched(wiring_)
                                           : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
             of.phases.push_back({aggregate, times * bytes.value, times * after, beside});
             of.messages += phase.repeats * static_cast<std::int64_t>(messages.flows.size());

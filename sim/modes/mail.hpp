@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "sim/collective/exchanges.hpp"
+#include "sim/network/adaptive.hpp"
 #include "sim/network/traffic.hpp"
 #include "sim/network/zone.hpp"
 
@@ -33,6 +34,17 @@ public:
     std::int64_t count() const { return count_; }
 
 private:
+    /// Into so many pieces a message is cut where switches choose a way for each, and so many of them are under way.
+    static constexpr std::int64_t cut = message_pieces, at_once = 4;
+
+    /// A message of which pieces have begun.
+    struct Open {
+        const Exchange* message = nullptr;
+        std::int64_t pieces = 1, begun = 0;
+        char* received = nullptr;
+    };
+    simgrid::s4u::CommPtr start(RankIndex rank, int channel, Open& open);
+    void over(RankIndex rank, const simgrid::s4u::CommPtr& comm, const Exchange& message, Moved& moved);
     simgrid::s4u::Mailbox* box(int channel, std::int64_t from, std::int64_t to);
 
     // A message while it moves, and since when at the same rate.

@@ -67,7 +67,9 @@ Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int ite
         Seconds last = simulation_.now();
         for (const RankIndex rank : from) {
             if (rank == server.device) continue;
-            const Seconds after = back ? latency(server.device, rank, bytes) : latency(rank, server.device, bytes);
+            const std::int64_t sender = back ? server.device : rank, receiver = back ? rank : server.device;
+            const Seconds after = latency(sender, receiver, bytes);
+            simulation_.land(sender, receiver);
             last = std::max(last, simulation_.now() + after);
         }
         simulation_.sleep_until(last);

@@ -70,8 +70,8 @@ bool Wiring::crosses_failed(std::span<const Hop> hops) const {
     });
 }
 
-int Wiring::cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
-    const auto cross_to = [&](std::int64_t a, std::int64_t b, std::vector<Hop>& into) {
+int Wiring::cross(End from, End to, std::vector<Hop>& hops) const {
+    const auto cross_to = [&](End a, End b, std::vector<Hop>& into) {
         return std::visit([&](const auto& s) { return s.route(a, b, into); }, switches_);
     };
     const std::size_t before = hops.size();
@@ -84,9 +84,9 @@ int Wiring::cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) co
     int passed = 0;
     std::vector<Hop> best, tried;
     for (std::int64_t by = 0; by < node_count(machine_); ++by) {
-        if (by == from || by == to) continue;
+        if (by == from.node || by == to.node) continue;
         tried.clear();
-        const int switches = cross_to(from, by, tried) + cross_to(by, to, tried) - 1;
+        const int switches = cross_to(from, {by, from.nic}, tried) + cross_to({by, from.nic}, to, tried) - 1;
         if ((passed > 0 && switches >= passed) || crosses_failed(tried)) continue;
         passed = switches;
         best = tried;

@@ -158,12 +158,22 @@ NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const st
             out.push_back(path_if(from, nics[n]));
             in.push_back(path_if(from_nic[n], device));
         }
+        std::vector<NicPath>& all = from_nics_.emplace_back();
+        for (std::size_t n = 0; n < nics.size(); ++n) {
+            if (in[n]) all.push_back({static_cast<int>(n), *in[n]});
+        }
         out_.push_back(nearest(std::move(out)));
         in_.push_back(nearest(std::move(in)));
         if (!nics.empty() && out_.back().empty()) not_connected(kind, device, "any NIC");
     }
     share_out(out_);
     share_out(in_);
+}
+
+const NicPath* NodePaths::from_nic(int nic, int device) const {
+    const std::vector<NicPath>& all = from_nics_[static_cast<std::size_t>(device)];
+    const auto found = std::ranges::find(all, nic, &NicPath::nic);
+    return found == all.end() ? nullptr : &*found;
 }
 
 }  // namespace rehearse::sim

@@ -39,13 +39,15 @@ public:
     /// more NICs than devices, each device has several.
     std::span<const NicPath> out(int device) const { return out_[static_cast<std::size_t>(device)]; }
     std::span<const NicPath> in(int device) const { return in_[static_cast<std::size_t>(device)]; }
+    /// From any NIC; nothing where no path leads from it to the device.
+    const NicPath* from_nic(int nic, int device) const;
 
 private:
     std::size_t index(int from, int to) const { return static_cast<std::size_t>(from * devices_ + to); }
 
     int devices_ = 0, nics_ = 0;
     std::vector<LocalPath> between_;
-    std::vector<std::vector<NicPath>> out_, in_;
+    std::vector<std::vector<NicPath>> out_, in_, from_nics_;  // by device
 };
 
 }  // namespace rehearse::sim

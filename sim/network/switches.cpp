@@ -16,68 +16,85 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 }  // namespace
 
-FatTreeSwitches::FatTreeSwitches(const FatTree& tree, std::int64_t nodes, Bandwidth node_bandwidth) {
+FatTreeSwitches::FatTreeSwitches(const FatTree& tree, std::int64_t nodes, std::int64_t nics, Bandwidth nic)
+    : nics_(tree.rails == FatTree::Rails::none ? nics : 1), rails_(tree.rails == FatTree::Rails::none ? 1 : nics) {
     Level level;
-    Bandwidth port = node_bandwidth;
+    Bandwidth port = nic * static_cast<double>(nics_);
+    std::int64_t first = 0;
     for (std::size_t l = 0; l < tree.down.size(); ++l) {
-        level.first_switch = levels_.empty() ? 0 : levels_.back().first_switch + levels_.back().switches;
         level.ports = tree.down[l];
         level.below *= level.ports;
         level.switches = ceil_div(nodes, level.below);
+        level.cables = tree.cables.empty() ? 1 : tree.cables[l];
+        level.first_cable = first;
+        first += rails_ * level.switches * level.cables;
         const double taper = l < tree.taper.size() ? tree.taper[l] : 1;
-        tapered_ = tapered_ || taper > 1;
+        limits_ = limits_ || taper > 1 || level.cables > 1;
         port = port * (static_cast<double>(tree.down[l]) / taper);
-        level.up = port;
-        level.cost = inverse(port);
+        level.up = port * (1 / static_cast<double>(level.cables));
+        level.cost = inverse(level.up);
         levels_.push_back(level);
     }
 }
 
-std::int64_t FatTreeSwitches::link_count() const { return 2 * (levels_.back().first_switch + levels_.back().switches); }
+std::int64_t FatTreeSwitches::link_count() const {
+    const Level& last = levels_.back();
+    return 2 * (last.first_cable + rails_ * last.switches * last.cables);
+}
+
+std::size_t FatTreeSwitches::level_of(std::int64_t id) const {
+    std::size_t l = levels_.size() - 1;
+    while (id / 2 < levels_[l].first_cable) --l;
+    return l;
+}
 
 Link FatTreeSwitches::link(std::int64_t id) const {
-    const std::int64_t number = id / 2;
-    std::size_t l = 0;
-    while (number >= levels_[l].first_switch + levels_[l].switches) ++l;
+    const std::size_t l = level_of(id);
+    const Level& level = levels_[l];
+    const std::int64_t number = id / 2 - level.first_cable, one = number / level.cables;
     const std::string_view direction = id % 2 == 0 ? "up" : "down";
-    return {fmt::format("switch{}.{}:{}", l, number - levels_[l].first_switch, direction),
-            fmt::format("switch{}:{}", l, direction), levels_[l].up};
+    std::string name = rails_ > 1 ? fmt::format("rail{}:switch{}.{}", one / level.switches, l, one % level.switches)
+                                  : fmt::format("switch{}.{}", l, one);
+    if (level.cables > 1) name += fmt::format(":cable{}", number % level.cables);
+    return {fmt::format("{}:{}", name, direction), fmt::format("switch{}:{}", l, direction), level.up};
 }
 
-std::int64_t FatTreeSwitches::alike(std::int64_t id) const {
-    std::size_t l = 0;
-    while (id / 2 >= levels_[l].first_switch + levels_[l].switches) ++l;
-    return 2 * levels_[l].first_switch + id % 2;
-}
+std::int64_t FatTreeSwitches::alike(std::int64_t id) const { return 2 * levels_[level_of(id)].first_cable + id % 2; }
 
-int FatTreeSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+// The level of the switch that both can reach: of two rails, the last.
+std::size_t FatTreeSwitches::top_of(End from, End to) const {
+    if (rails_ > 1 && from.nic != to.nic) return levels_.size() - 1;
     std::size_t top = 0;
-    for (; from / levels_[top].below != to / levels_[top].below; ++top) {
-        const Level& level = levels_[top];
-        hops.push_back({2 * (level.first_switch + from / level.below), level.cost});
+    while (from.node / levels_[top].below != to.node / levels_[top].below) ++top;
+    return top;
+}
+
+std::int64_t FatTreeSwitches::cable(std::size_t l, std::int64_t node, End end) const {
+    const Level& level = levels_[l];
+    const std::int64_t rail = rails_ > 1 ? end.nic : 0;
+    return level.first_cable + (rail * level.switches + node / level.below) * level.cables;
+}
+
+int FatTreeSwitches::route(End from, End to, std::vector<Hop>& hops) const {
+    const std::size_t top = top_of(from, to);
+    const std::int64_t end = to.node * nics_ + (rails_ > 1 ? 0 : to.nic);
+    for (std::size_t l = 0; l < top; ++l) {
+        hops.push_back({2 * (cable(l, from.node, from) + end % levels_[l].cables), levels_[l].cost});
     }
     for (std::size_t l = top; l-- > 0;) {
-        const Level& level = levels_[l];
-        hops.push_back({2 * (level.first_switch + to / level.below) + 1, level.cost});
+        hops.push_back({2 * (cable(l, to.node, to) + end % levels_[l].cables) + 1, levels_[l].cost});
     }
     return static_cast<int>(2 * top + 1);
 }
 
-int FatTreeSwitches::passed(std::int64_t from, std::int64_t to) const {
-    int up = 0;
-    for (const Level& level : levels_) {
-        from /= level.ports;
-        to /= level.ports;
-        if (from == to) break;
-        ++up;
-    }
-    return 2 * up + 1;
-}
+int FatTreeSwitches::passed(End from, End to) const { return static_cast<int>(2 * top_of(from, to) + 1); }
 
+// What a node reads or writes goes over all its rails and all cables evenly.
 void FatTreeSwitches::from_top(std::int64_t node, bool down, std::vector<Hop>& hops) const {
     for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
         const Level& level = levels_[l];
-        hops.push_back({2 * (level.first_switch + node / level.below) + (down ? 1 : 0), level.cost});
+        const auto ways = static_cast<double>(rails_ * level.cables);
+        hops.push_back({2 * cable(l, node, {}) + (down ? 1 : 0), level.cost * (1 / ways)});
     }
 }
 
@@ -101,8 +118,8 @@ Link DragonflySwitches::link(std::int64_t id) const {
 
 std::int64_t DragonflySwitches::alike(std::int64_t id) const { return id >= first_global_ ? first_global_ : 0; }
 
-int DragonflySwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
-    const std::int64_t router_a = from / nodes_, router_b = to / nodes_;
+int DragonflySwitches::route(End from, End to, std::vector<Hop>& hops) const {
+    const std::int64_t router_a = from.node / nodes_, router_b = to.node / nodes_;
     const std::int64_t group_a = router_a / routers_, group_b = router_b / routers_;
     const std::int64_t a = router_a % routers_, b = router_b % routers_;
     int passed = 1;
@@ -123,7 +140,7 @@ int DragonflySwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop
     return passed;
 }
 
-int DragonflySwitches::passed(std::int64_t from, std::int64_t to) const {
+int DragonflySwitches::passed(End from, End to) const {
     std::vector<Hop> hops;
     return route(from, to, hops);
 }
@@ -145,7 +162,9 @@ Link TorusSwitches::link(std::int64_t id) const {
 
 std::int64_t TorusSwitches::alike(std::int64_t id) const { return id % (2 * static_cast<std::int64_t>(dims_.size())); }
 
-int TorusSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const {
+int TorusSwitches::route(End first, End last, std::vector<Hop>& hops) const {
+    std::int64_t from = first.node;
+    const std::int64_t to = last.node;
     const auto count = static_cast<std::int64_t>(dims_.size());
     int passed = 1;
     for (std::size_t d = 0; d < dims_.size(); ++d) {
@@ -164,7 +183,7 @@ int TorusSwitches::route(std::int64_t from, std::int64_t to, std::vector<Hop>& h
     return passed;
 }
 
-int TorusSwitches::passed(std::int64_t from, std::int64_t to) const {
+int TorusSwitches::passed(End from, End to) const {
     std::vector<Hop> hops;
     return route(from, to, hops);
 }
@@ -208,15 +227,25 @@ struct Maker {
         for (const double taper : tree.taper) {
             if (!(taper > 0)) check.refuse("every taper must be above 0");
         }
-        const double ports = static_cast<double>(std::max<std::int64_t>(nics, 1));
-        return FatTreeSwitches{tree, node_count(machine), machine.fabric.link.value * (ports * scale)};
+        if (!tree.cables.empty() && (tree.cables.size() != tree.down.size() || std::ranges::min(tree.cables) < 1))
+            check.refuse("needs at least one cable above a switch of each level");
+        return FatTreeSwitches{tree, node_count(machine), std::max<std::int64_t>(nics, 1),
+                               machine.fabric.link.value * scale};
     }
     Switches operator()(const Dragonfly& dragonfly) const {
         const Checker check{machine, "dragonfly"};
         check.places({dragonfly.groups, dragonfly.routers, dragonfly.nodes});
         if (dragonfly.routers > 1) check.bandwidth(dragonfly.local.value, "local links");
         if (dragonfly.groups > 1) check.bandwidth(dragonfly.global.value, "global links");
+        if (dragonfly.routing == FabricRouting::adaptive) return AdaptiveSwitches{dragonfly, scale};
         return DragonflySwitches{dragonfly, scale};
+    }
+    Switches operator()(const DragonflyPlus& dragonfly) const {
+        const Checker check{machine, "dragonfly+"};
+        check.places({dragonfly.groups, dragonfly.leaves, dragonfly.nodes});
+        if (dragonfly.leaves > 1 || dragonfly.groups > 1) check.bandwidth(dragonfly.up.value, "leaves to their spines");
+        if (dragonfly.groups > 1) check.bandwidth(dragonfly.global.value, "global links");
+        return AdaptiveSwitches{dragonfly, scale};
     }
     Switches operator()(const Torus& torus) const {
         const Checker check{machine, "torus"};

@@ -83,6 +83,8 @@ Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degrad
         nic_cost_ = inverse(machine.fabric.link.value * scale);
         switches_ = make_switches(machine, most_nics(machine), scale);
         switches_never_limit_ = std::visit([](const auto& s) { return s.never_limits(); }, switches_);
+        if (const auto* tree = std::get_if<FatTree>(&machine.fabric.topology)) rails_ = tree->rails;
+        check_rails();
     }
     check_placement();
     for (const Degraded& one : degraded) degrade(one);
@@ -101,6 +103,16 @@ void Wiring::check_placement() const {
     require(least >= 0 && most < node_count(machine_), "a job on nodes of the machine");
 }
 
+void Wiring::check_rails() const {
+    if (rails_ == FatTree::Rails::none) return;
+    for (const Kind& kind : kinds_) {
+        if (kind.paths.nics() == kinds_.front().paths.nics()) continue;
+        throw InputError(fmt::format(
+            "{}: machine '{}', fabric fat tree: rails need as many network cards in every kind of node, not {} and {}",
+            machine_.origin, machine_.name, kinds_.front().paths.nics(), kind.paths.nics()));
+    }
+}
+
 void Wiring::degrade(const Degraded& degraded) {
     if (!(degraded.share >= 0 && degraded.share <= 1)) {
         throw InputError(fmt::format("degraded link '{}': {} of its bandwidth is not from 0 (it has failed) to 1",
@@ -109,6 +121,15 @@ void Wiring::degrade(const Degraded& degraded) {
     const std::size_t before = shares_.size();
     for (std::int64_t id = 0; id < link_count(); ++id) {
         if (matches(sound_link(id).name, degraded.link)) shares_[id] = degraded.share;
+    }
+    const bool of_choice = adaptive() != nullptr && std::ranges::any_of(shares_, [&](const auto& share) {
+                               return between_switches(share.first);
+                           });
+    if (of_choice) {
+        throw InputError(
+            fmt::format("machine '{}': link '{}' lies between switches that route adaptively: it has no "
+                        "share of its own; degrade links of nodes",
+                        machine_.name, degraded.link));
     }
     if (shares_.size() > before) return;
     throw InputError(
@@ -188,7 +209,7 @@ std::int64_t Wiring::likeness(std::int64_t from_node, std::int64_t to_node) cons
     if (from_node == to_node) return 0;
     const std::int64_t turns = kinds_.front().turns;
     const int passed =
-        std::visit([&](const auto& s) { return s.passed(placed(from_node), placed(to_node)); }, switches_);
+        std::visit([&](const auto& s) { return s.passed({placed(from_node)}, {placed(to_node)}); }, switches_);
     return (passed * turns + from_node % turns) * turns + to_node % turns;
 }
 
@@ -204,13 +225,12 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
         return path.latency + overhead_inside_;
     }
     const auto outs = paths_of(a).out(a.device);
-    const auto ins = paths_of(b).in(b.device);
     const NicPath& out = outs[outs.size() == 1 ? 0 : static_cast<std::size_t>(b.node) % outs.size()];
-    const NicPath& in = ins[ins.size() == 1 ? 0 : static_cast<std::size_t>(a.node) % ins.size()];
+    const NicPath& in = way_in(b, a.node, out.nic);
     append(out.path, a.first_link);
     hops.push_back({a.first_link + a.kind->nic_links + 2 * std::int64_t{out.nic}, nic_cost_});
     const std::size_t before = hops.size();
-    const std::int64_t here = placed(a.node), there = placed(b.node);
+    const End here{placed(a.node), out.nic}, there{placed(b.node), in.nic};
     const int passed = with_switches ? cross(here, there, hops)
                                      : std::visit([&](const auto& s) { return s.passed(here, there); }, switches_);
     for (std::size_t i = before; i < hops.size(); ++i) hops[i].link += first_switch_link_;
@@ -218,6 +238,44 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
     append(in.path, b.first_link);
     const Seconds fabric = machine_.fabric.latency.value + machine_.fabric.hop_latency.value * (passed - 1);
     return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
+}
+
+// Where cards hang on rails, by the same one: of the device's own if there is such, on separate rails by any.
+const NicPath& Wiring::way_in(const Place& place, std::int64_t from_node, int nic) const {
+    const auto ins = paths_of(place).in(place.device);
+    if (rails_ != FatTree::Rails::none) {
+        const auto same = std::ranges::find(ins, nic, &NicPath::nic);
+        if (same != ins.end()) return *same;
+    }
+    if (rails_ == FatTree::Rails::separate) {
+        const NicPath* way = paths_of(place).from_nic(nic, place.device);
+        if (way != nullptr) return *way;
+        throw InputError(
+            fmt::format("machine '{}': no way leads from card {} of a node to device {}, and the fabric's "
+                        "rails are separate",
+                        machine_.name, nic, place.device));
+    }
+    return ins[ins.size() == 1 ? 0 : static_cast<std::size_t>(from_node) % ins.size()];
+}
+
+const AdaptiveSwitches* Wiring::adaptive() const {
+    const auto* switches = std::get_if<AdaptiveSwitches>(&switches_);
+    return switches != nullptr && switches->adaptive() ? switches : nullptr;
+}
+
+bool Wiring::spread(std::span<Hop> hops, std::span<const double> weights) const {
+    if (adaptive() == nullptr) return false;
+    adaptive()->spread(hops, first_switch_link_, weights);
+    return true;
+}
+
+std::optional<AdaptiveSwitches::Ways> Wiring::ways(std::int64_t from, std::int64_t to) const {
+    if (adaptive() == nullptr || !across(from, to)) return std::nullopt;
+    AdaptiveSwitches::Ways ways = adaptive()->ways(placed(node_of(from)), placed(node_of(to)));
+    if (ways.choices.empty()) return std::nullopt;
+    for (Hop& hop : ways.hops) hop.link += first_switch_link_;
+    for (AdaptiveSwitches::Choice& choice : ways.choices) choice.first += first_switch_link_;
+    return ways;
 }
 
 Seconds Wiring::beyond(bool across, Bytes bytes, PerByte alone) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -51,6 +52,13 @@ public:
     /// The same without links between switches that never hold messages up more than NICs do: all those of a tree that
     /// is not tapered.
     Seconds limiting_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    /// Of messages that start together, all of whose hops these are: what each takes of links between switches that
+    /// stand for several ways, which adaptive routing shares out by what else is under way. `weights`: of the hops'
+    /// messages; empty: all are of one size. False, and nothing changes, where routing is not adaptive.
+    bool spread(std::span<Hop> hops, std::span<const double> weights = {}) const;
+    /// Between the switches of two devices' nodes, where routing is adaptive and leaves a choice.
+    std::optional<AdaptiveSwitches::Ways> ways(std::int64_t from, std::int64_t to) const;
+    bool between_switches(std::int64_t link) const { return link >= first_switch_link_; }
     /// Whether nodes are of one kind and no link in them makes one unlike another.
     bool alike_inside() const { return kinds_.size() == 1 && shares_.empty(); }
     /// Whether nodes are of one kind and no link, in them or between them, makes one unlike another.
@@ -104,7 +112,11 @@ private:
     void go_around_failed();
     const NodePaths& paths_of(const Place& place) const;
     /// Between switches: appends hops, numbered by the fabric, and returns how many switches were passed.
-    int cross(std::int64_t from, std::int64_t to, std::vector<Hop>& hops) const;
+    int cross(End from, End to, std::vector<Hop>& hops) const;
+    const AdaptiveSwitches* adaptive() const;
+    /// By which of a device's NICs a message comes in that left its node by this one.
+    const NicPath& way_in(const Place& place, std::int64_t from_node, int nic) const;
+    void check_rails() const;
     bool crosses_failed(std::span<const Hop> hops) const;
     void check_placement() const;
     std::int64_t placed(std::int64_t node) const {
@@ -122,6 +134,7 @@ private:
     std::unordered_map<std::int64_t, double> shares_;  // of degraded links; 0: it has failed
     std::map<std::int64_t, NodePaths> paths_;          // of nodes with failed links
     bool switch_links_fail_ = false;
+    FatTree::Rails rails_ = FatTree::Rails::none;
     std::vector<std::int64_t> nodes_;  // of the machine, by the job's
 };
 

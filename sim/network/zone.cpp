@@ -8,6 +8,9 @@
 
 #include <array>
 #include <csignal>
+#include <deque>
+#include <limits>
+#include <map>
 #include <string>
 #include <unordered_map>
 
@@ -110,9 +113,28 @@ public:
     void get_local_route(const routing::NetPoint* from, const routing::NetPoint* to, routing::Route* into,
                          double* latency) override {
         *latency = 0;
+        const Pair pair{static_cast<std::int64_t>(from->id()), static_cast<std::int64_t>(to->id())};
         std::vector<Hop> hops;
-        wiring_.route(static_cast<std::int64_t>(from->id()), static_cast<std::int64_t>(to->id()), hops);
+        wiring_.route(pair.first, pair.second, hops);
+        const std::optional<AdaptiveSwitches::Ways> ways = wiring_.ways(pair.first, pair.second);
+        if (ways) std::erase_if(hops, [&](const Hop& hop) { return wiring_.between_switches(hop.link); });
         for (const Hop& hop : hops) into->link_list_.push_back(link(hop.link));
+        if (!ways) return;
+        for (const Hop& hop : ways->hops) into->link_list_.push_back(link(hop.link));
+        std::vector<std::int64_t>& taken = under_way_[pair].emplace_back();
+        for (const AdaptiveSwitches::Choice& choice : ways->choices) take(choice, taken);
+        for (const std::int64_t id : taken) {
+            if (id >= 0) into->link_list_.push_back(link(id));
+        }
+    }
+    bool has_choice(std::int64_t from, std::int64_t to) const { return wiring_.ways(from, to).has_value(); }
+    // The oldest piece from one to the other has landed.
+    void land(std::int64_t from, std::int64_t to) {
+        const auto found = under_way_.find({from, to});
+        if (found == under_way_.end()) return;
+        for (const std::int64_t id : found->second.front()) --busy_[id];
+        found->second.pop_front();
+        if (found->second.empty()) under_way_.erase(found);
     }
     void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
                    std::map<std::string, xbt_edge_t, std::less<>>*) override {}
@@ -127,8 +149,48 @@ private:
         return made->get_impl();
     }
 
+    using Pair = std::pair<std::int64_t, std::int64_t>;
+
+    // The least busy way, by pieces that are under way on its busiest link; a detour must be less busy by a tenth, so
+    // that it stays away while all links are alike (UGAL's threshold). A router's own
+    // cables, which any router of its group may have, are a link that carries anything, with a number of its own.
+    static constexpr std::int64_t straight = 10, detour = 11;
+    void take(const AdaptiveSwitches::Choice& choice, std::vector<std::int64_t>& taken) {
+        const auto number = [&](std::int64_t a, std::int64_t b) { return choice.first + a * choice.size + b; };
+        const auto own = [&](std::int64_t a) { return -1 - number(a, a); };
+        std::vector<std::int64_t> best;
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        const auto offer = [&](std::vector<std::int64_t> way) {
+            std::int64_t busiest = 0;
+            for (const std::int64_t id : way) busiest = std::max(busiest, busy_[id] + 1);
+            busiest *= std::ssize(way) > 1 ? detour : straight;
+            if (busiest >= least) return;
+            least = busiest;
+            best = std::move(way);
+        };
+        const std::int64_t end = choice.to < 0 ? choice.from : choice.to;
+        if (choice.from >= 0 && choice.to >= 0) offer({number(choice.from, choice.to)});
+        // Ties go to places in turn, so that none is always the first.
+        for (std::int64_t turn = 0; turn < choice.size; ++turn) {
+            const std::int64_t by = (turn + turns_) % choice.size;
+            if (choice.to < 0) {
+                offer({by == end ? own(by) : number(choice.from, by)});
+            } else if (choice.from < 0) {
+                offer({by == end ? own(by) : number(by, choice.to)});
+            } else if (by != choice.from && by != choice.to) {
+                offer({number(choice.from, by), number(by, choice.to)});
+            }
+        }
+        ++turns_;
+        for (const std::int64_t id : best) ++busy_[id];
+        taken.insert(taken.end(), best.begin(), best.end());
+    }
+
     const Wiring& wiring_;
     std::vector<s4u::Host*> hosts_;
+    std::unordered_map<std::int64_t, std::int64_t> busy_;  // by link: pieces under way, where routing is adaptive
+    std::map<Pair, std::deque<std::vector<std::int64_t>>> under_way_;  // by devices: what each piece takes
+    std::int64_t turns_ = 0;
     std::unordered_map<std::int64_t, s4u::Link*> links_;  // those that some route has used
 };
 
@@ -148,6 +210,10 @@ void Simulation::watch(std::function<void()> to_call) {
     watcher() = std::move(to_call);
     watched_ = true;
 }
+
+bool Simulation::has_choice(std::int64_t from, std::int64_t to) const { return zone_->has_choice(from, to); }
+
+void Simulation::land(std::int64_t from, std::int64_t to) const { zone_->land(from, to); }
 
 s4u::Host* Simulation::host(std::int64_t device) const { return zone_->host(device); }
 

@@ -31,6 +31,10 @@ public:
     ~Simulation();
 
     simgrid::s4u::Host* host(std::int64_t device) const;
+    /// Whether messages between two devices have several ways, and each of their pieces takes the least busy one when
+    /// it starts; and that such a piece, the oldest under way between them, has landed.
+    bool has_choice(std::int64_t from, std::int64_t to) const;
+    void land(std::int64_t from, std::int64_t to) const;
     /// An actor on a device.
     void start(std::int64_t device, const std::function<void()>& work);
     /// Called by an actor: so many seconds of work for one core, on these cores, which share them evenly when more work

@@ -80,15 +80,27 @@ inline void expect_equal(const Fabric& a, const Fabric& b) {
     expect_equal(a.link, b.link, "link");
     expect_equal(a.latency, b.latency, "latency");
     expect_equal(a.hop_latency, b.hop_latency, "hop_latency");
+    expect_equal(a.sums.rate, b.sums.rate, "rate of switches between nodes that sum");
+    expect_equal(a.sums.latency, b.sums.latency, "latency of switches between nodes that sum");
     ASSERT_EQ(a.topology.index(), b.topology.index());
     if (const auto* tree = std::get_if<FatTree>(&a.topology)) {
         EXPECT_EQ(tree->down, std::get<FatTree>(b.topology).down);
         EXPECT_EQ(tree->taper, std::get<FatTree>(b.topology).taper);
+        EXPECT_EQ(tree->cables, std::get<FatTree>(b.topology).cables);
+        EXPECT_EQ(tree->rails, std::get<FatTree>(b.topology).rails);
     }
     if (const auto* one = std::get_if<Dragonfly>(&a.topology)) {
         const auto& two = std::get<Dragonfly>(b.topology);
         EXPECT_EQ(std::tie(one->groups, one->routers, one->nodes), std::tie(two.groups, two.routers, two.nodes));
         expect_equal(one->local, two.local, "local");
+        expect_equal(one->global, two.global, "global");
+        EXPECT_EQ(one->routing, two.routing);
+    }
+    if (const auto* one = std::get_if<DragonflyPlus>(&a.topology)) {
+        const auto& two = std::get<DragonflyPlus>(b.topology);
+        EXPECT_EQ(std::tie(one->groups, one->leaves, one->nodes, one->routing),
+                  std::tie(two.groups, two.leaves, two.nodes, two.routing));
+        expect_equal(one->up, two.up, "up");
         expect_equal(one->global, two.global, "global");
     }
     if (const auto* torus = std::get_if<Torus>(&a.topology)) {

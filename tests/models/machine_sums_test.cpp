@@ -78,8 +78,10 @@ double memory_of_node(const Machine& machine) {
     return sum;
 }
 
-// Half of the up-links of all children of the top switch.
+// Half of the up-links of all children of the top switch, or half of all links between groups.
 double bisection(const Machine& machine) {
+    if (const auto* fly = std::get_if<Dragonfly>(&machine.fabric.topology))
+        return static_cast<double>(fly->groups * (fly->groups - 1)) * fly->global.value.value / 2;
     const auto& tree = std::get<FatTree>(machine.fabric.topology);
     double taper = 1;
     for (std::size_t level = 0; level + 1 < tree.taper.size(); ++level) taper *= tree.taper[level];

@@ -221,6 +221,19 @@ TEST(ToToml, KeepsEveryBitOfEveryField) {
     expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
 }
 
+TEST(ToToml, KeepsEveryFabric) {
+    Machine machine = with_everything();
+    machine.fabric.sums = {{Bandwidth{1e10 / 3}, "sums"}, {Seconds{1e-5 / 3}, "late"}};
+    const Sourced<Bandwidth> rate{Bandwidth{1e11 / 7}, "a \"rate\""};
+    for (const Topology& topology : {Topology{FatTree{{100, 200}, {2, 1.5}, {7, 3}, FatTree::Rails::joined}},
+                                     Topology{FatTree{{20'000}, {1}, {}, FatTree::Rails::separate}},
+                                     Topology{Dragonfly{30, 30, 30, rate, rate, FabricRouting::adaptive}},
+                                     Topology{DragonflyPlus{30, 30, 30, rate, rate, FabricRouting::minimal}}}) {
+        machine.fabric.topology = topology;
+        expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
+    }
+}
+
 TEST(ToToml, KeepsADoubtWhereNoTrainingStepsWereMeasured) {
     Machine machine = with_everything();
     machine.in_situ = {0, 0, "", "a busy host"};

@@ -178,6 +178,20 @@ TEST(NcclChoice, LeavesOutProtocolsWhoseOrderATransportDoesNotKeep) {
 }
 
 // What was wrong: one ring through one of four network cards.
+// Switches that sum 5 GB/s of a card, four cards a node: 20 GB/s of data, whatever NCCL believes; a sum of 400 us is
+// what short calls take.
+TEST(NcclTimes, OfCollNetAreThoseOfTheFabricsSwitches) {
+    Machine machine = models::load_machine("perlmutter");
+    machine.collectives.sharp = true;
+    machine.fabric.sums = {{Bandwidth{5e9}, "test"}, {Seconds{400e-6}, "test"}};
+    const LibraryTimes sixteen{machine, machine.collectives, 0, 16, first(4)};
+    const auto time = [&](double bytes) {
+        return sixteen.price(CollectiveKind::all_reduce, Bytes{bytes}, "collnet").time.value;
+    };
+    EXPECT_NEAR(time(4e9) - time(2e9), 2e9 / 20e9, 1e-6);
+    EXPECT_NEAR(time(1000), 400e-6 + 1000 / 20e9, 1e-9);
+}
+
 TEST(NcclTimes, UseAllNetworkCardsOfANode) {
     const LibraryTimes sixteen = times("perlmutter", 16, 4);
     EXPECT_GT(bus(sixteen, 1024 * mebi), 60) << "four cards of 25 GB/s";

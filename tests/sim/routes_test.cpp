@@ -230,9 +230,14 @@ TEST_P(AnyTopology, HasOneNameALinkAndRoutesThatCostWhatTheirLinksSay) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AnyTopology,
-                         testing::Values(Topology{Star{}}, Topology{FatTree{{4, 3, 2}, {2, 1}}},
-                                         Topology{dragonfly(3, 4, 2)}, Topology{Torus{{2, 3, 4}, {10.0_GBps, ""}}}));
+INSTANTIATE_TEST_SUITE_P(
+    All, AnyTopology,
+    testing::Values(Topology{Star{}}, Topology{FatTree{{4, 3, 2}, {2, 1}}}, Topology{dragonfly(3, 4, 2)},
+                    Topology{Torus{{2, 3, 4}, {10.0_GBps, ""}}}, Topology{FatTree{{4, 3, 2}, {2, 1, 1}, {4, 6, 1}}},
+                    Topology{FatTree{{4, 3, 2}, {2, 1, 1}, {}, FatTree::Rails::joined}},
+                    Topology{FatTree{{24}, {1}, {}, FatTree::Rails::separate}},
+                    Topology{Dragonfly{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}, FabricRouting::adaptive}},
+                    Topology{DragonflyPlus{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}}}));
 
 std::string refusal(const Machine& machine) {
     try {

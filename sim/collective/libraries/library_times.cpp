@@ -30,6 +30,8 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     const CollectiveLibrary& library = *library_;
     communicator_.ll_across = library.ll_across;
     communicator_.sharp = said.sharp;
+    sums_ = machine.fabric.sums.rate.value.value / 1e9;
+    sums_latency_ = machine.fabric.sums.latency.value.value * 1e6;
     for (const LibraryVersion& each : library.versions) {
         const bool ours = each.architecture.empty() || each.architecture == communicator_.view.architecture->name;
         if (ours && (said.version == 0 || each.since <= said.version)) communicator_.version = &each;
@@ -159,6 +161,14 @@ double LibraryTimes::exchange_time(double bytes) const {
     return first + std::max({inside, through, posted});
 }
 
+/// CollNet and PAT: all data leave a node once, and come in once; of CollNet no faster than switches between nodes sum.
+double LibraryTimes::once_across(double bytes, Estimate estimate) const {
+    double rate = std::min(estimate.bandwidth, wire());
+    const bool summed = estimate.algorithm == collnet;
+    if (summed && sums_ > 0) rate = std::min(rate, static_cast<double>(communicator_.view.rails) * sums_ / crowding_);
+    return std::max(estimate.latency, summed ? sums_latency_ : 0) + bytes / 1000 / rate;
+}
+
 double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
     const Communicator& c = communicator_;
     const LibraryArchitecture& a = *c.view.architecture;
@@ -180,7 +190,7 @@ double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate b
     if (c.by_shares()) return std::max(best.time, bytes * crossing / 1000 / wire());
     if (best.algorithm == tree) return tree_time(bytes, best, blocks);
     if (best.algorithm == nvls_tree) return nvls_time(bytes, best);
-    return best.latency + bytes / 1000 / std::min(best.bandwidth, wire() / crossing);
+    return once_across(bytes, best);
 }
 
 LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::string& algorithm,

@@ -55,6 +55,7 @@ private:
     double ring_posted(const RingPieces& pieces, double steps, LibraryProtocol protocol, double blocks) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double nvls_time(double bytes, Estimate estimate) const;
+    double once_across(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
     double wire() const;            // GB/s that leave a node over all its rails
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
@@ -65,8 +66,10 @@ private:
     std::shared_ptr<const CollectiveLibrary> library_;
     Communicator communicator_;
     const LibraryTransport* transport_;
-    double crowding_, most_;  // ; GB/s
-    std::int64_t since_ = 0;  // the version whose rules count
+    double crowding_, most_;   // ; GB/s
+    double sums_ = 0;          // GB/s of a card that switches between nodes sum; 0: not said
+    double sums_latency_ = 0;  // us of a whole sum there
+    std::int64_t since_ = 0;   // the version whose rules count
 };
 
 /// Of the groups of a schedule's collectives. Keeps a reference to the wiring.
