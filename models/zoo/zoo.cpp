@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "models/huggingface/huggingface.hpp"
 #include "models/models.hpp"
+#include "models/zoo/recurrent.hpp"
 #include "models/zoo/transformer.hpp"
 #include "models/zoo/zoo_images.hpp"
 
@@ -35,6 +36,11 @@ Network published() {
 template <Name name>
 Network configured() {
     return *load_published_config(name.text);
+}
+
+template <Name name>
+Network of_steps() {
+    return *load_recurrent(name.text);
 }
 
 template <int which>
@@ -173,6 +179,16 @@ constexpr std::array networks{
               configured<"qwen3-30b-a3b">},
     ModelName{"qwen3-235b-a22b", "Qwen3 (Yang et al. 2025), mixtures of 128 experts, 8192 tokens of 151936",
               configured<"qwen3-235b-a22b">},
+    ModelName{"lstm-ptb-small", "Zaremba et al. 2014, two LSTMs of 200, 20 words of 10000", of_steps<"lstm-ptb-small">},
+    ModelName{"lstm-ptb-medium", "Zaremba et al. 2014, two LSTMs of 650, 35 words of 10000",
+              of_steps<"lstm-ptb-medium">},
+    ModelName{"lstm-ptb-large",
+              "Zaremba et al. 2014, two LSTMs of 1500, 35 words of 10000; lstm-ptb-large@70: 70 words",
+              of_steps<"lstm-ptb-large">},
+    ModelName{"gru-keywords", "Zhang et al. 2017, a GRU of 400 over 49 x 10 cepstra, 12 words: trains on a host",
+              of_steps<"gru-keywords">},
+    ModelName{"gnmt", "Wu et al. 2016 as MLPerf trains it, eight LSTMs of 1024, 50 + 50 words of 32320; gnmt@30",
+              of_steps<"gnmt">},
     ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
     ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
     ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},
@@ -184,6 +200,7 @@ std::span<const ModelName> zoo() { return networks; }
 
 Network load_network(const std::string& name_or_file, const ImportOptions& options) {
     if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
+    if (std::optional<Network> network = load_recurrent(name_or_file)) return *std::move(network);
     std::vector<std::string_view> names;
     for (const ModelName& network : networks) {
         if (network.name == name_or_file) return network.build();
