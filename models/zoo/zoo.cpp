@@ -73,7 +73,7 @@ constexpr std::array networks{
     ModelName{"resnet152-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet152_v2},
     ModelName{"inception-v3", "Szegedy et al. 2016 without the auxiliary head, 3x299x299, 1000 classes", inception_v3},
     ModelName{"cnn3d-64", "four 3-D convolutions and two dense layers on 64^3 voxels (NERSC)", cnn3d_64},
-    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps, each two products over all steps", lstm_4x512},
+    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps (NERSC)", lstm_4x512},
     ModelName{"encoder-4x512", "a transformer encoder, four layers of 512, 512 tokens", encoder_4x512},
     ModelName{"mobilenet-v1", "Howard et al. 2017, 3x224x224, 1000 classes", mobilenet_v1},
     ModelName{"densenet121", "Huang et al. 2017, 3x224x224, 1000 classes", densenet121},
