@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "models/huggingface/huggingface.hpp"
 #include "models/models.hpp"
+#include "models/zoo/graphs.hpp"
 #include "models/zoo/recurrent.hpp"
 #include "models/zoo/transformer.hpp"
 #include "models/zoo/zoo_images.hpp"
@@ -189,6 +190,10 @@ constexpr std::array networks{
               of_steps<"gru-keywords">},
     ModelName{"gnmt", "Wu et al. 2016 as MLPerf trains it, eight LSTMs of 1024, 50 + 50 words of 32320; gnmt@30",
               of_steps<"gnmt">},
+    ModelName{"gcn-cora", "Kipf and Welling 2017, a graph of 2708 papers and their links, 7 classes a node", gcn_cora},
+    ModelName{"gcn-small", "the same layers, a graph of 256 nodes: trains on --data graphs here", gcn_small},
+    ModelName{"schnet", "Schuett et al. 2018, molecules of up to 29 atoms, their energy: trains on --data graphs here",
+              schnet},
     ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
     ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
     ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters and operations of recurrent networks as their papers and programs give them.
+// Parameters and operations of recurrent networks and of networks of graphs as their papers and programs give them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +45,12 @@ TEST(Keywords, HaveThePublishedWeightsAndOperations) {
     const Network network = load_network("gru-keywords");
     EXPECT_NEAR(static_cast<double>(parameters(network)), 499e3, 1e3);
     EXPECT_NEAR(flops(network, Pass::forward).value, 48.4e6, 0.02 * 48.4e6);
+}
+
+// Kipf and Welling's on Cora, (1433 + 1) x 16 + (16 + 1) x 7; PyTorch Geometric's SchNet with its defaults.
+TEST(Graphs, HaveThePublishedParameters) {
+    EXPECT_EQ(parameters(load_network("gcn-cora")), 23'063);
+    EXPECT_EQ(parameters(load_network("schnet")), 455'809);
 }
 
 TEST(Recurrent, NamesTakeSteps) {
