@@ -56,7 +56,7 @@ constexpr std::array table{
     Command{"study", "search for hyper-parameters and architectures: trials on MPI ranks, predicted and run",
             "  mpirun -n 2 rehearse study --model 'gpt-h{width}-a2-l{depth}-v64@16' --space 'width=16|32|64' "
             "--space depth=1..3 --space learning-rate=1e-3..1:log --population 8\n"
-            "  mpirun -n 2 rehearse study --model mlp --strategy pbt --space learning-rate=1e-3..1:log --space "
+            "  mpirun -n 2 rehearse study --model lenet5 --strategy pbt --space learning-rate=1e-3..1:log --space "
             "momentum=0..0.95\n"
             "  rehearse study --model resnet50 --space learning-rate=1e-3..1:log --machine summit --devices 96 "
             "--population 960 --steps 1000",

@@ -353,6 +353,9 @@ void check(const Options& options) {
     if (options.settings.population < 2) throw InputError("--population: at least 2");
     if (options.settings.rounds < 1) throw InputError("--rounds: at least 1");
     if (options.settings.steps < 1) throw InputError("--steps: at least 1");
+    const double most = options.settings.steps * std::exp2(options.settings.rounds);  // of halving's last trial
+    if (most > 1e9)
+        throw InputError(fmt::format("--steps and --rounds: up to {:.3g} steps of a trial, 1e9 at most", most));
     if (options.devices < 0) throw InputError("--devices: at least 1");
     if (options.devices > 0 && options.machine.empty()) throw InputError("--devices: --machine is missing");
     if (options.strategy == "halving" && options.settings.rounds > 20)

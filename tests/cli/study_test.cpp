@@ -75,7 +75,8 @@ TEST_F(Study, MistakesAreNamed) {
           {"--model mlp --space momentum=0..1 --strategy swarm", "--strategy 'swarm'"},
           {"--model gpt-h{w}-a2-l1 --space momentum=0..1", "'{w}' is no parameter"},
           {"--model mlp --space momentum=0..0.9 --devices 4", "--machine is missing"},
-          {"--model mlp --space momentum=0..0.9 --population 1", "--population"}}) {
+          {"--model mlp --space momentum=0..0.9 --population 1", "--population"},
+          {"--model mlp --space momentum=0..0.9 --steps 100000 --rounds 20", "1e9 at most"}}) {
         const Output output = run(std::string{"study "} + arguments);
         EXPECT_EQ(output.code, 2) << arguments;
         EXPECT_THAT(output.err, HasSubstr(why)) << arguments;
