@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "core/error.hpp"
+#include "core/op_general_visitors.hpp"
 #include "kernels/convert.hpp"
 #include "kernels/general/places.hpp"
 
@@ -178,6 +180,30 @@ void Workload::make_given(kernels::Buffers& buffers) {
     buffers.chosen = chosen_;
 }
 
+// Of graphs: which rows edges lead to, all over the table.
+kernels::View Workload::make_rows(std::int64_t rows, std::int64_t count) {
+    std::vector<float> ids(static_cast<std::size_t>(count));
+    const std::int64_t most = std::min<std::int64_t>(rows, problem_.type == DataType::bf16 ? 256 : 2048);
+    const std::int64_t all = problem_.type == DataType::f32 ? rows : most;  // what the type has exactly
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<float>(static_cast<std::int64_t>(i) * 7919 % all);
+    rows_.resize(ids.size());
+    const kernels::View made{rows_.data(), ids.size(), problem_.type};
+    kernels::convert(ids, made);
+    return made;
+}
+
+// A recurrent layer with weights of up to 1 is chaotic: rounding grows from step to step, and no two backends agree.
+kernels::View Workload::settled(kernels::View weights, Arena& arena) {
+    const auto* cells = std::get_if<Recurrent>(&problem_.op);
+    if (cells == nullptr) return weights;
+    std::vector<float> values(weights.size());
+    kernels::convert(weights, values);
+    for (float& value : values) value /= std::sqrt(static_cast<float>(cells->hidden + cells->inputs));
+    const kernels::View made = arena.scratch(std::ssize(values), problem_.type);
+    kernels::convert(values, made);
+    return made;
+}
+
 kernels::Buffers Workload::make_buffers(Arena& arena) {
     kernels::Buffers buffers;
     const DataType type = problem_.type;
@@ -211,13 +237,17 @@ kernels::Buffers Workload::make_buffers(Arena& arena) {
         buffers.src.emplace_back(src);
         buffers.diff_src.push_back(arena.scratch(problem_.batch * elements(shape), type));
     }
+    if (const auto* moved = std::get_if<Rearrangement>(&problem_.op); moved != nullptr && general::of_rows(*moved)) {
+        const std::int64_t rows = (moved->kind == "takerows" ? moved->inputs[0] : moved->output).front();
+        buffers.src[1] = make_rows(rows, problem_.batch * elements(moved->inputs[1]));
+    }
     const std::int64_t outputs = problem_.batch * elements(output_shape(problem_.op));
     const kernels::View diff_dst = arena.random(outputs, type);
     buffers.diff_dst = diff_dst;
     buffers.dst = arena.scratch(outputs, type);
     buffers.dst_in = arena.random(outputs, type);
     if (forward_) buffers.dst_in = buffers.dst;  // what a kernel kept belongs to what it made
-    buffers.weights = arena.random(weights, type);
+    buffers.weights = settled(arena.random(weights, type), arena);
     if (updates_directly(problem_.op) && problem_.pass == Pass::backward_weights) {
         const kernels::View values = buffers.weights;
         buffers.weights = arena.scratch(weights, type);

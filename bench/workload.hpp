@@ -67,6 +67,8 @@ private:
     std::span<std::int32_t> make_indices();
     std::span<const std::int64_t> make_tensor_sizes();
     void make_given(kernels::Buffers& buffers);
+    kernels::View make_rows(std::int64_t rows, std::int64_t count);
+    kernels::View settled(kernels::View weights, Arena& arena);
 
     Problem problem_;
     const kernels::Backend* backend_;
@@ -78,6 +80,7 @@ private:
     std::vector<std::int64_t> tensor_sizes_;
     std::vector<std::vector<float>> fixed_;
     std::vector<std::vector<std::int32_t>> chosen_;
+    kernels::HostVector<float> rows_;  // numbers of rows, of any type
     std::span<float> others_;  // what the core works on between two runs
     std::size_t next_ = 0;
 };

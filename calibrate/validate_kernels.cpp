@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "prices/interval.hpp"
+#include "prices/recurrent.hpp"
 
 namespace rehearse::calibrate {
 
@@ -42,6 +43,10 @@ std::string held_out_with(const Problem& problem, Leave leave) {
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes p = product_sizes(*product, problem.pass, problem.batch);
         return leave == Leave::family ? fmt::format("m{}k{}", p.m, p.k) : fmt::format("m{}n{}k{}", p.m, p.n, p.k);
+    }
+    if (const auto* cells = std::get_if<Recurrent>(&problem.op)) {  // the number of steps says next to nothing new
+        const std::string layer = fmt::format("{}{}", cells->cell, cells->hidden);
+        return leave == Leave::family ? layer : fmt::format("n{}{}", problem.batch, layer);
     }
     return leave == Leave::family ? to_string(problem.op) : fmt::format("n{}{}", problem.batch, to_string(problem.op));
 }
@@ -79,6 +84,18 @@ std::vector<Judged> judge(const KernelPrices& prices, std::span<const KernelSamp
         if (const auto price = prices.at(sample.problem)) rows.push_back({sample.problem, sample.time, *price});
     }
     return rows;
+}
+
+Judged judge_steps(const KernelSample& sample, bool backward, const DeviceClass& device) {
+    const Problem& problem = sample.problem;
+    const auto steps = [&](Pass pass) {
+        return recurrent_price(std::get<Recurrent>(problem.op), pass, problem.batch, problem.type, device).steps;
+    };
+    const Price first = steps(problem.pass);
+    if (!backward) return {problem, sample.time, {std::log(first.time.value), first.error}};
+    const Price then = steps(Pass::backward_weights);
+    const Seconds time = first.time + then.time;
+    return {problem, sample.time, {std::log(time.value), (first.time * first.error + then.time * then.error) / time}};
 }
 
 ErrorSummary summarize(std::span<const Judged> rows) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/machine.hpp"
 #include "prices/price_model.hpp"
 
 namespace rehearse::calibrate {
@@ -39,6 +40,11 @@ struct KnownPrices {
 
 /// The kernels that the model can price, priced by it.
 std::vector<Judged> judge(const KernelPrices& prices, std::span<const KernelSample> samples);
+
+/// The steps of a recurrent layer alone, as DeepBench times them, whose layers skip the product with their input, on a
+/// device of which only its data sheet, what a kernel's start takes and its price model are known. `backward`: both
+/// backward passes together.
+Judged judge_steps(const KernelSample& sample, bool backward, const DeviceClass& device);
 
 struct ErrorSummary {
     std::size_t rows = 0;

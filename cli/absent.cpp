@@ -44,6 +44,12 @@ Run add_run(CommandLine& app) {
 }
 #endif
 
+#if !REHEARSE_HAS_MPI || !REHEARSE_HAS_SIM
+Run add_study(CommandLine& app) {
+    return absent(app, "study: this build has no MPI or no SimGrid (configure with REHEARSE_MPI=ON, REHEARSE_SIM=ON)");
+}
+#endif
+
 #if !REHEARSE_HAS_BENCH
 Run add_bench(CommandLine& app) {
     return absent(app, "bench: this build has no Google Benchmark (install libbenchmark-dev, REHEARSE_BENCH=ON)");

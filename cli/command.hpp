@@ -25,6 +25,7 @@ Run add_search(CommandLine& app);
 Run add_cluster(CommandLine& app);
 Run add_explain(CommandLine& app);
 Run add_run(CommandLine& app);
+Run add_study(CommandLine& app);
 Run add_schedule(CommandLine& app);
 Run add_compare(CommandLine& app);
 Run add_bench(CommandLine& app);

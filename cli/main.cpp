@@ -53,6 +53,14 @@ constexpr std::array table{
             "  mpirun -n 2 rehearse run --model resnet32 --plan data --batch 32 --steps 10 --trace measured.json\n"
             "  mpirun -n 4 rehearse run --model lenet5 --plan data:allreduce=halving --check-gradients",
             add_run},
+    Command{"study", "search for hyper-parameters and architectures: trials on MPI ranks, predicted and run",
+            "  mpirun -n 2 rehearse study --model 'gpt-h{width}-a2-l{depth}-v64@16' --space 'width=16|32|64' "
+            "--space depth=1..3 --space learning-rate=1e-3..1:log --population 8\n"
+            "  mpirun -n 2 rehearse study --model lenet5 --strategy pbt --space learning-rate=1e-3..1:log --space "
+            "momentum=0..0.95\n"
+            "  rehearse study --model resnet50 --space learning-rate=1e-3..1:log --machine summit --devices 96 "
+            "--population 960 --steps 1000",
+            add_study},
     Command{"schedule", "what each rank does under a plan, in which order; as a picture with --draw",
             "  rehearse schedule --model vgg16 --plan pipe=4:microbatches=8 --draw\n"
             "  rehearse schedule --plan pipe=2:schedule=interleaved:microbatches=4,data=2 --steps --format csv",

@@ -338,11 +338,11 @@ Run add_run(CommandLine& app) {
     app.add_option(
            "--data", options->run.data,
            "synthetic, climate (16-channel weather maps for deeplabv3plus-small, tiramisu-small, climatenet-small), "
-           "idx:FOLDER "
+           "graphs (communities for gcn-small and gcn-cora, molecules for schnet), idx:FOLDER "
            "(MNIST's files), or an HDF5 file with data sets 'data' and 'labels', of networks that read integers "
            "'tokens'")
         ->capture_default_str()
-        ->option_text("synthetic|climate|idx:FOLDER|FILE.h5");
+        ->option_text("synthetic|climate|graphs|idx:FOLDER|FILE.h5");
     app.add_option(
            "--ignore-label", options->run.ignored_label,
            "a label of FILE.h5, from -2147483648 to 2147483647, that asks for nothing: the loss is the mean over "

@@ -87,6 +87,7 @@ Report report_of(const Validation& validation, nlohmann::ordered_json configurat
     };
     add("conv2d", [](const JudgedRow& row) { return row.kind == "conv2d"; });
     add("matmul", [](const JudgedRow& row) { return row.kind == "matmul"; });
+    add("recurrent", [](const JudgedRow& row) { return row.kind == "recurrent"; });
     add("anchored", [](const JudgedRow& row) { return row.fitted; });
     add("cold", [](const JudgedRow& row) { return !row.fitted; });
     report.document["rows"] = rows_of(validation.rows);

@@ -18,7 +18,9 @@ constexpr std::array reductions{"sum",       "mean",   "max",       "min",    "p
 constexpr std::array moves{"transpose", "slice", "pad", "edge", "reflect", "wrap", "expand", "tile", "join", "pack"};
 // Places that the data say: sorted along numbers[0], the first ones of each line, or where these lay; and elements
 // that a second input picks along that axis, or says where a third one's go (ONNX's TopK, Gather- and ScatterElements).
-constexpr std::array moves_by_data{"largest", "smallest", "largestat", "smallestat", "takeeach", "puteach"};
+// Of graphs: rows of a table that a second input names, and rows added up in the row that it names (a segment sum).
+constexpr std::array moves_by_data{"largest",  "smallest", "largestat", "smallestat",
+                                   "takeeach", "puteach",  "takerows",  "addrows"};
 
 double count(const Shape& shape) { return static_cast<double>(elements(shape)); }
 
@@ -106,6 +108,26 @@ Shape Output::operator()(const Reduction& op) const {
     return made;
 }
 
+bool of_rows(const Rearrangement& op) { return op.kind == "takerows" || op.kind == "addrows"; }
+
+namespace {
+
+// As many rows are taken, or added, as the second input names; what is behind the first axis stays.
+void check_rows(const Rearrangement& op) {
+    if (op.inputs.size() != 2)
+        throw InputError(fmt::format("{}: it has {} inputs, takes 2", op.kind, op.inputs.size()));
+    const Shape &from = op.inputs[0], &ids = op.inputs[1];
+    const Shape& named = op.kind == "takerows" ? op.output : from;
+    const bool alike =
+        from.size() == op.output.size() && std::equal(from.begin() + 1, from.end(), op.output.begin() + 1);
+    if (!alike || ids.size() != 1 || named.front() != ids.front()) {
+        throw InputError(fmt::format("{}: {} by {} does not make {}: ids are {{rows taken or added}}, rows alike",
+                                     op.kind, to_string(from), to_string(ids), to_string(op.output)));
+    }
+}
+
+}  // namespace
+
 bool by_data(const Rearrangement& op) { return std::ranges::find(moves_by_data, op.kind) != moves_by_data.end(); }
 
 Shape Output::operator()(const Rearrangement& op) const {
@@ -113,6 +135,7 @@ Shape Output::operator()(const Rearrangement& op) const {
         throw InputError(fmt::format("rearrangement: no kind '{}'", op.kind));
     positive("rearrangement", op.output);
     for (const Shape& input : op.inputs) positive("rearrangement", input);
+    if (of_rows(op)) check_rows(op);
     return op.output;
 }
 

@@ -91,6 +91,10 @@ double Forward::operator()(const Reduction& op) const {
     return each * count(op.shape);
 }
 
+// An addition for each value that is added to a row; the gradient of rows that were taken is such a sum.
+double Forward::operator()(const Rearrangement& op) const { return op.kind == "addrows" ? count(op.inputs[0]) : 0; }
+double BackwardData::operator()(const Rearrangement& op) const { return op.kind == "takerows" ? count(op.output) : 0; }
+
 double Forward::operator()(const BatchedMatMul& op) const {
     return 2 * static_cast<double>(op.a.back()) * count(output_shape(Op{op}));
 }
@@ -122,6 +126,22 @@ double BackwardWeights::operator()(const Elementwise& op) const {
     return static_cast<double>(op.weights.size()) * (slope(op) + 1) * count(op.shape);
 }
 
+namespace {
+
+// Of what is picked from only the rows that are; sums clear their rows, and read and write one for each that is added.
+// Ids are as long as rows are many.
+Movements of_rows(const Rearrangement& op, bool forward) {
+    const double all = count(op.inputs), ids = count(op.inputs[1]), made = count(op.output),
+                 given = count(op.inputs[0]);
+    const bool takes = op.kind == "takerows";
+    if (takes && forward) return {(ids + made) / all, 1};
+    if (takes) return {(ids + given) / all, 3};
+    if (forward) return {1, (made + 2 * given) / made};
+    return {1, given / made};
+}
+
+}  // namespace
+
 std::optional<Movements> movements(const Op& op, Pass pass) {
     const bool forward = pass == Pass::forward;
     if (const auto* shared = std::get_if<Shared>(&op)) return movements(shared->op->op, pass);
@@ -137,6 +157,7 @@ std::optional<Movements> movements(const Op& op, Pass pass) {
         return forward || linear ? Movements{} : Movements{2, 2};
     }
     if (const auto* moved = std::get_if<Rearrangement>(&op)) {
+        if (of_rows(*moved)) return of_rows(*moved, forward);
         if (by_data(*moved)) return Movements{forward ? 1.0 : 2.0, 1};
         // Of a slice only what stays is read; its gradient clears the rest.
         const double read = moved->inputs.empty() ? 1 : std::min(1.0, count(moved->output) / count(moved->inputs));

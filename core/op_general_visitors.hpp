@@ -14,6 +14,8 @@ namespace rehearse::general {
 const ElementwiseFunction& row_of(const Elementwise& op);
 /// Whether where values go depends on what they are.
 bool by_data(const Rearrangement& op);
+/// Rows that are picked, or added up, by numbers of rows in the second input: messages of a graph.
+bool of_rows(const Rearrangement& op);
 
 struct Inputs {
     std::vector<Shape> operator()(const Elementwise& op) const { return op.inputs; }
@@ -55,7 +57,7 @@ struct Weights {
 struct Forward {
     double operator()(const Elementwise& op) const;
     double operator()(const Reduction& op) const;
-    double operator()(const Rearrangement&) const { return 0; }
+    double operator()(const Rearrangement& op) const;
     double operator()(const Gather&) const { return 0; }
     double operator()(const BatchedMatMul& op) const;
     double operator()(const Recurrent& op) const;
@@ -66,6 +68,7 @@ struct Forward {
 };
 struct BackwardData {
     double operator()(const Elementwise& op) const;
+    double operator()(const Rearrangement& op) const;
     double operator()(const Gather& op) const { return static_cast<double>(op.scatter ? 0 : elements(op.output)); }
     double operator()(const BatchedMatMul& op) const;
     double operator()(const Recurrent& op) const { return Forward{}(op); }

@@ -17,6 +17,10 @@ Pass pass_of(const Csv& table, std::size_t row) {
     table.fail(row, fmt::format("direction is '{}', it is one of fwd, bwd_data, bwd_weights", name));
 }
 
+bool backward_total(const Csv& table, std::size_t row) {
+    return table.has("cell") && table.text(row, "direction") == "bwd_total";
+}
+
 Problem conv_of(const Csv& table, std::size_t row, DataType type) {
     const auto size = [&](std::string_view name, std::int64_t least) { return table.whole(row, name, least); };
     const std::int64_t pad_h = size("pad_h", 0), pad_w = size("pad_w", 0);
@@ -39,6 +43,17 @@ Problem product_of(const Csv& table, std::size_t row, DataType type) {
                                 table.text(row, "b_t")));
 }
 
+Problem cells_of(const Csv& table, std::size_t row, DataType type) {
+    const std::string& cell = table.text(row, "cell");
+    if (cell != "vanilla" && cell != "gru" && cell != "lstm")
+        table.fail(row, fmt::format("cell is '{}', it is one of vanilla, gru, lstm", cell));
+    const std::int64_t hidden = table.whole(row, "hidden", 1);
+    Recurrent op{cell == "vanilla" ? "rnn" : cell, table.whole(row, "timesteps", 1), hidden, hidden};
+    op.reset_after = cell == "gru";  // as cuDNN has it
+    const Pass pass = backward_total(table, row) ? Pass::backward_data : pass_of(table, row);
+    return {std::move(op), pass, table.whole(row, "N", 1), type};
+}
+
 std::string text_or(const Csv& table, std::size_t row, std::string_view column, std::string otherwise) {
     return table.has(column) ? table.text(row, column) : std::move(otherwise);
 }
@@ -46,6 +61,7 @@ std::string text_or(const Csv& table, std::size_t row, std::string_view column, 
 }  // namespace
 
 Problem problem_of(const Csv& table, std::size_t row, DataType type) {
+    if (table.has("cell")) return cells_of(table, row, type);
     return table.has("a_t") ? product_of(table, row, type) : conv_of(table, row, type);
 }
 
@@ -60,7 +76,9 @@ std::vector<SampleRow> read_samples(std::string_view text, const std::string& or
         row.training = text_or(table, i, "mode", "train") == "train";
         const DataType type = row.precision == "fp16_tc" ? DataType::f16 : DataType::f32;
         row.sample = {problem_of(table, i, type), Seconds{table.positive(i, "time_us") * 1e-6}};
-        row.pass = table.has("a_t") ? "all" : std::string{to_string(row.sample.problem.pass)};
+        row.pass = table.has("a_t")           ? "all"
+                   : backward_total(table, i) ? "backward"
+                                              : std::string{to_string(row.sample.problem.pass)};
         rows.push_back(std::move(row));
     }
     if (rows.empty()) throw InputError(fmt::format("{}: it has a header and no rows", origin));

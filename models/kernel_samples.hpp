@@ -11,15 +11,16 @@
 
 namespace rehearse::models {
 
-/// The problem that a row of conv.csv or gemm.csv is (it has the columns of one of the two): a gemm {M, N, K} = {M, K}
+/// The problem that a row of conv.csv, gemm.csv or rnn.csv is (it has the columns of one of them): a gemm {M, N, K} = {M, K}
 /// x {K, N} (column-major) with N, N is a dense layer's forward pass, with T, N its backward_data and with N, T its
-/// backward_weights (prices/kernel_point.hpp). InputError with file and line for sizes that are no problem.
+/// backward_weights (prices/kernel_point.hpp). Recurrent layers read as many features as they have hidden ones, which
+/// the sheet's layers skip the product with; "bwd_total" is both backward passes, here backward_data. InputError with file and line for sizes that are no problem.
 Problem problem_of(const Csv& table, std::size_t row, DataType type);
 
 /// A row of a table that the user gives.
 struct SampleRow {
     std::string device, precision, snapshot;  // as DeepBench names them: "V100", "fp16_tc", "da81ba7"
-    std::string pass;                         // "forward", ..., for products "all"
+    std::string pass;                         // "forward", ..., for products "all", for rows of both backward passes together "backward"
     bool training = true;                     // false: a row of the inference sheets
     KernelSample sample;                      // of type f16 for fp16_tc, else f32
 };

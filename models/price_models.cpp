@@ -79,7 +79,7 @@ LearnedExperts learned_experts(std::string_view name, std::string origin, const 
 }
 
 std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
-    const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm");
+    const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm"), rnn = table("rnn");
     const Experts experts = read_experts(table("covariance"));
     std::vector<ShippedKernels> all;
     for (std::size_t row = 0; row < devices.size(); ++row) {
@@ -91,22 +91,20 @@ std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
                                 parse_quantity<Bandwidth>(devices.text(row, "bandwidth")),
                                 devices.whole(row, "processors", 1), devices.whole(row, "channel_multiple", 1),
                                 parse_quantity<Bytes>(devices.text(row, "element"))};
-        for (const auto& [kind, csv] : {std::pair{"conv2d", &conv}, std::pair{"matmul", &gemm}}) {
+        for (const auto& [kind, csv] :
+             {std::pair{"conv2d", &conv}, std::pair{"matmul", &gemm}, std::pair{"recurrent", &rnn}}) {
+            const std::string column = fmt::format("{}:{}", name, type_name);
+            if (!csv->has(column)) continue;  // not every device was measured on recurrent layers
             ShippedKernels kernels{name,
                                    devices.text(row, "device"),
                                    devices.text(row, "precision"),
                                    devices.text(row, "snapshot"),
                                    devices.text(row, "family"),
                                    devices.text(row, "teaches") == "yes",
+                                   parse_quantity<Seconds>(devices.text(row, "launch")),
                                    {}};
             const auto learned = experts.find({kernels.family, kind});
-            kernels.kernels = {kind,
-                               type,
-                               sheet,
-                               read_column(*csv, fmt::format("{}:{}", name, type_name), type),
-                               {},
-                               1,
-                               source_of(devices, row)};
+            kernels.kernels = {kind, type, sheet, read_column(*csv, column, type), {}, 1, source_of(devices, row)};
             if (learned != experts.end()) {
                 kernels.kernels.experts = learned->second.experts;
                 kernels.kernels.band = learned->second.band;
@@ -125,6 +123,17 @@ std::vector<std::string> price_models() {
         if (names.empty() || names.back() != name) names.push_back(name);
     }
     return names;
+}
+
+DeviceClass device_of(const ShippedKernels& kernels) {
+    const DeviceSheet& sheet = kernels.kernels.sheet;
+    DeviceClass device;
+    device.name = kernels.model;
+    device.peak[kernels.kernels.type] = {sheet.peak, kernels.kernels.source};
+    device.memory_bandwidth = {sheet.bandwidth, kernels.kernels.source};
+    device.launch = {kernels.launch, kernels.kernels.source};
+    device.model = load_price_model(kernels.model);
+    return device;
 }
 
 std::shared_ptr<const PriceModel> load_price_model(std::string_view name) {
@@ -171,8 +180,11 @@ MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness
         if (!may_transform(sample.problem)) sample.time = sample.time * as_product;
         sample.problem.type = type;
     }
+    // Steps of recurrent layers went by other kernels in each generation of a library (`validate --leave device`).
+    constexpr double of_steps = 0.45;
     for (Expert& expert : known.experts) {
         expert.covariance.noise = std::hypot(expert.covariance.noise, likeness.error);
+        if (known.kind == "recurrent") expert.covariance.noise = std::hypot(expert.covariance.noise, of_steps);
     }
     known.source = fmt::format("{}{}, for {} ({})", known.source, type == known.type ? "" : " in f16", device.name,
                                likeness.source);

@@ -19,8 +19,11 @@ struct ShippedKernels {
     std::string device, precision, snapshot;  // as DeepBench names them
     std::string family;                       // devices that share one covariance: gpu, tensor, knl
     bool teaches = true;                      // whether the family's covariance was learned from it
+    Seconds launch{};  // of one kernel
     MeasuredKernels kernels;
 };
+/// The device that they were measured on, by its data sheet and the whole of its price model.
+DeviceClass device_of(const ShippedKernels& kernels);
 /// All of them, or those of one model.
 std::vector<ShippedKernels> shipped_kernels(std::string_view model = "");
 

@@ -90,6 +90,20 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
             std::log2(std::max(square.waves, 1.0 / 64))};
 }
 
+// Of the product with the state of one step, or of all steps' gates for the gradient of the weights.
+KernelPoint point_of_steps(const Recurrent& op, const Problem& problem, const DeviceSheet& sheet) {
+    const bool together = problem.pass == Pass::backward_weights;
+    const MatMul product{.m = together ? op.steps : 1, .n = gates_of(op) * op.hidden, .k = op.hidden, .bias = false};
+    const ProductSizes sizes = product_sizes(product, problem.pass, problem.batch);
+    Bounds at_best = bounds(sizes, sheet);
+    std::vector<double> values = features(sizes, at_best, sheet);
+    values.push_back(std::log2(number(op.steps)));
+    values.push_back(op.cell == "gru" ? 2.0 : 0.0);
+    const double times = number(op.directions * (together ? 1 : op.steps));
+    at_best = {at_best.compute * times, at_best.memory * times};
+    return {{std::move(values), static_cast<int>(problem.pass)}, at_best};
+}
+
 // With as much padding on one side as on the other, where there are as many windows then: as much work.
 Conv evened(const Conv& op) {
     Conv even = op;
@@ -184,10 +198,12 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
         const Bounds at_best = bounds(sizes, sheet);
         return KernelPoint{{features(sizes, at_best, sheet), task}, at_best};
     }
+    if (const auto* cells = std::get_if<Recurrent>(&problem.op)) return point_of_steps(*cells, problem, sheet);
     return std::nullopt;
 }
 
 std::vector<std::string_view> feature_names(std::string_view kind) {
+    if (kind == "recurrent") return {"m", "n", "k", "memory", "tiles", "wave", "fill", "steps", "gru"};
     if (kind == "conv2d")
         return {"m", "n", "k", "taps", "stride", "winograd", "1x1", "memory", "pad", "pixels", "tiles", "wave", "fill"};
     return {"m", "n", "k", "memory", "tiles", "wave", "fill"};

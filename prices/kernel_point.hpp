@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution or a matrix product as the numbers that its time on a device depends on: what a price model is fitted
+// A convolution, a matrix product or the steps of a recurrent layer as the numbers that its time on a device depends on: what a price model is fitted
 // over. docs/device_prices.md says why these.
 #pragma once
 
@@ -63,7 +63,8 @@ bool may_transform(const Problem& problem);
 /// channels (backward: filters) as its filter has taps. Other problems as they are.
 Problem without_transform(const Problem& problem);
 
-/// Nothing when the problem is no convolution or product, is an update, or is of a kind that was never measured
+/// Of a recurrent layer that of its steps alone, without the products with its input, as DeepBench times them.
+/// Nothing when the problem is no convolution, product or recurrent layer, is an update, or is of a kind that was never measured
 /// (groups, strides with dilation, padding that cannot be evened out).
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet);
 

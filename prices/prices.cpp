@@ -14,6 +14,7 @@
 #include "prices/convolution_price.hpp"
 #include "prices/gathered.hpp"
 #include "prices/price_model.hpp"
+#include "prices/recurrent.hpp"
 #include "prices/roofline.hpp"
 #include "prices/tile_model.hpp"
 
@@ -223,6 +224,8 @@ Price price(const Problem& problem, const DeviceClass& device) {
         of_image.time += of_bias(problem, device);
         return of_image;
     }
+    if (const auto* cells = std::get_if<Recurrent>(&problem.op); cells != nullptr && problem.pass != Pass::update)
+        return recurrent_price(*cells, problem.pass, problem.batch, problem.type, device).whole();
     const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
     if (tiles_first) {
         if (auto answer = tile_price(problem, device))

@@ -12,6 +12,8 @@
 #include "core/methods/averaging.hpp"
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
+#include "core/op_general_visitors.hpp"
+#include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/fed_inputs.hpp"
 #include "run/methods/method.hpp"
@@ -82,6 +84,20 @@ std::string sums_in_16_bits(const Asked& asked) {
         return words(std::holds_alternative<ChannelSums>(part.network.layers[i].op),
                      fmt::format("layer '{}' sums what spatial cuts in {}", part.network.layers[i].name,
                                  to_string(asked.schedule.precision)));
+    });
+}
+
+// Whole numbers up to 2^8 are exact in bf16, up to 2^11 in f16.
+std::string rows_named_in_16_bits(const Asked& asked) {
+    const DataType type = compute_type(asked.schedule.precision);
+    if (size_of(type) > Bytes{2}) return {};
+    const std::int64_t exact = type == DataType::bf16 ? 256 : 2048;
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
+        const auto* op = std::get_if<Rearrangement>(&part.network.layers[i].op);
+        if (op == nullptr || !general::of_rows(*op)) return std::string{};
+        const std::int64_t rows = (op->kind == "takerows" ? op->inputs[0] : op->output).front();
+        return words(rows > exact, fmt::format("layer '{}' names some of {} rows in {}", part.network.layers[i].name,
+                                               rows, to_string(type)));
     });
 }
 
@@ -203,6 +219,8 @@ std::span<const Limit> limits_of_programs() {
          "run does not sum their gradients there", unsummed_tie, true},
         {"spatial with batch normalization in 16 bits", "sums of squares do not fit into 16 bits: choose fp32",
          sums_in_16_bits, true},
+        {"graphs of many nodes in 16 bits", "numbers of rows are exact to 256 in bf16, to 2048 in f16: choose fp32",
+         rows_named_in_16_bits, true},
         {"control, variables=whole",
          "they say what other frameworks add, and are only predicted; leave them out to run",
          [](const Asked& a) {

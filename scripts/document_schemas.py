@@ -40,6 +40,8 @@ COMMANDS = [
     "explain conv2d:n32c64h56w56k64r3s3:pad1:stride1:f16:forward --machine summit",
     "explain --model resnet50 --machine summit --devices 384 --step bucket0:allreduce",
     "learners --model resnet32 --machine titanx-server --devices 8 --dataset 50000 --epochs 30 --critical-batch 500",
+    "study --model gpt-h{{width}}-a2-l1-v16@8 --space width=8|16 --space learning-rate=1e-2..1:log --population 2 --rounds 2 --steps 2 --batch 2 --machine titanx-server",
+    "study --model gpt-h16-a2-l1-v16@8 --space learning-rate=1e-2..1:log --population 4 --machine titanx-server --devices 2",
     "cluster --machine summit --devices 24 --workload poisson:model=vgg16:jobs=3:batch=256:most=6",
     "compare {}/predicted.json {}/measured.json",
     "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
@@ -59,7 +61,8 @@ UNITS = [("_per_s", "a second"), ("_s", "seconds"), ("_bytes", "bytes"), ("_flop
 
 
 def ask(binary, command, folder, *more):
-    words = [word.replace("{}", folder).replace("ROOT", str(ROOT)) for word in command.split()]
+    words = [word.replace("{}", folder).replace("ROOT", str(ROOT)).replace("{{", "{").replace("}}", "}")
+             for word in command.split()]
     unmeasured = os.environ | {"REHEARSE_HOME": folder}  # what a host has measured adds keys
     done = subprocess.run([binary, *words, *more, "-q"], capture_output=True, text=True, cwd=folder, env=unmeasured)
     if done.returncode not in (0, 1):

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.hpp"
@@ -12,20 +13,24 @@
 namespace rehearse::kernels::general {
 namespace {
 
-std::size_t axis_of(const Rearrangement& op) { return at(op.numbers.front()); }
+bool of_rows(const Rearrangement& op) { return op.kind == "takerows" || op.kind == "addrows"; }
+
+std::size_t axis_of(const Rearrangement& op) { return of_rows(op) ? 0 : at(op.numbers.front()); }
 
 std::int64_t inner_of(const Rearrangement& op) {
     const Shape& shape = op.inputs.front();
-    return elements(Shape(shape.begin() + op.numbers.front() + 1, shape.end()));
+    return elements(Shape(shape.begin() + static_cast<std::ptrdiff_t>(axis_of(op)) + 1, shape.end()));
 }
 
 }  // namespace
 
 bool by_data(const Rearrangement& op) {
-    return op.kind.starts_with("largest") || op.kind.starts_with("smallest") || op.kind.ends_with("each");
+    return op.kind.starts_with("largest") || op.kind.starts_with("smallest") || op.kind.ends_with("each") ||
+           of_rows(op);
 }
 
 std::string why_not_by_data(const Rearrangement& op) {
+    if (of_rows(op)) return "";  // core has checked its shapes
     const std::size_t inputs = op.kind == "puteach" ? 3 : op.kind == "takeeach" ? 2 : 1;
     if (op.inputs.size() != inputs) return fmt::format("it has {} inputs, takes {}", op.inputs.size(), inputs);
     const Shape& from = op.inputs.front();
@@ -43,7 +48,9 @@ std::string why_not_by_data(const Rearrangement& op) {
 
 ByData::ByData(const Rearrangement& op)
     : op_(op),
-      sorts_(!op.kind.ends_with("each")),
+      rows_(of_rows(op)),
+      adds_(op.kind == "addrows"),
+      sorts_(!rows_ && !op.kind.ends_with("each")),
       puts_(op.kind == "puteach"),
       positions_(op.kind.ends_with("at")),
       largest_(op.kind.starts_with("largest")),
@@ -96,7 +103,41 @@ std::vector<std::int64_t> ByData::places(std::span<const float* const> src) cons
     return sorts_ ? sorted(src[0]) : indexed(src[1]);
 }
 
+std::vector<std::int64_t> ByData::rows(const float* ids) const {
+    const std::int64_t most = adds_ ? op_.output.front() : along_;
+    std::vector<std::int64_t> all(at(taken_));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const float id = ids[i];
+        if (!(id >= -1 && id < static_cast<float>(most)) || id != std::floor(id))
+            throw BackendError(fmt::format("row {} of {}: rows are whole numbers from 0, or -1 for none", id, most));
+        all[i] = static_cast<std::int64_t>(id);
+    }
+    return all;
+}
+
+void ByData::take(const float* table, const std::vector<std::int64_t>& from, float* to) const {
+    for (std::size_t i = 0; i < from.size(); ++i, to += inner_) {
+        if (from[i] < 0) {
+            std::fill_n(to, inner_, 0.0F);
+        } else {
+            std::copy_n(table + from[i] * inner_, inner_, to);
+        }
+    }
+}
+
+// In the order of the rows that are added, in double.
+void ByData::add(const float* values, const std::vector<std::int64_t>& to, float* sums) const {
+    std::vector<double> exact(at((adds_ ? op_.output.front() : along_) * inner_));
+    for (std::size_t i = 0; i < to.size(); ++i, values += inner_) {
+        if (to[i] < 0) continue;
+        double* const row = exact.data() + to[i] * inner_;
+        for (std::int64_t c = 0; c < inner_; ++c) row[c] += values[c];
+    }
+    for (std::size_t i = 0; i < exact.size(); ++i) sums[i] = static_cast<float>(exact[i]);
+}
+
 void ByData::forward(std::span<const float* const> src, float* dst) const {
+    if (rows_) return adds_ ? add(src[0], rows(src[1]), dst) : take(src[0], rows(src[1]), dst);
     const std::vector<std::int64_t> from = places(src);
     if (puts_) std::copy_n(src[0], elements(op_.inputs[0]), dst);
     for (std::size_t i = 0; i < from.size(); ++i) {
@@ -110,6 +151,12 @@ void ByData::forward(std::span<const float* const> src, float* dst) const {
 
 void ByData::backward(std::span<const float* const> src, const float* diff_dst,
                       std::span<float* const> diff_src) const {
+    if (rows_) {
+        const std::vector<std::int64_t> named = rows(src[1]);
+        if (diff_src[0] != nullptr) adds_ ? take(diff_dst, named, diff_src[0]) : add(diff_dst, named, diff_src[0]);
+        if (diff_src[1] != nullptr) std::fill_n(diff_src[1], named.size(), 0.0F);
+        return;
+    }
     const std::vector<std::int64_t> from = places(src);
     const std::int64_t count = elements(op_.inputs[0]);
     if (float* const table = diff_src[0]; table != nullptr) {

@@ -5,6 +5,9 @@
 //   largestat, smallestat  where these lay: no gradient
 //   takeeach               of {table, indices}: the element of the table whose place along the axis is the index
 //   puteach                of {table, indices, values}: the table with values put there
+//   takerows               of {table, ids}: row ids[i] of the table as row i
+//   addrows                of {rows, ids}: the sum of all rows i whose ids[i] is r as row r
+// Ids of rows are whole numbers from 0 on, and -1 where there is none: a row of zeros, or one that is added nowhere.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +39,12 @@ private:
     std::vector<std::int64_t> indexed(const float* indices) const;
 
     Rearrangement op_;
-    bool sorts_, puts_, positions_, largest_;
+    /// Of each id the row, or -1.
+    std::vector<std::int64_t> rows(const float* ids) const;
+    void take(const float* table, const std::vector<std::int64_t>& from, float* to) const;
+    void add(const float* values, const std::vector<std::int64_t>& to, float* sums) const;
+
+    bool rows_, adds_, sorts_, puts_, positions_, largest_;
     std::int64_t along_, inner_, taken_;  // of the first input, and how many are taken along the axis
 };
 

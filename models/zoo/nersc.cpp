@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three of NERSC's pytorch-benchmarks (github sparticlesteve/pytorch-benchmarks). The LSTM: four layers of 512 cells
-// over 64 time steps of 512 inputs. There is no recurrent operator here: each layer stands as two products over all its
-// time steps, inputs to gates and states to gates, with the weights and operations of the original, not with its order
-// in time. Good for scaling from a measured step, not for the price of one. The encoder: 4 layers of width 512, also
-// between the two dense layers of a block, 8 heads, 512 tokens of 1,024 (configs/transformer.yaml); its output layer
-// has weights of its own there, which cost as much as ours. The 3-D network: four convolutions of 3^3 with a max pool
-// each, two dense layers (models/cnn3d.py), on 64^3 voxels.
+// over 64 time steps of 512 inputs. The encoder: 4 layers of width 512, also between the two dense layers of a block, 8
+// heads, 512 tokens of 1,024 (configs/transformer.yaml); its output layer has weights of its own there, which cost as
+// much as ours. The 3-D network: four convolutions of 3^3 with a max pool each, two dense layers (models/cnn3d.py), on
+// 64^3 voxels.
 #include <fmt/format.h>
+
+#include <string>
 
 #include "models/builder.hpp"
 #include "models/zoo/transformer.hpp"
@@ -15,13 +15,13 @@
 namespace rehearse::models {
 
 Network lstm_4x512() {
-    constexpr std::int64_t steps = 64, width = 512, gates = 4 * width;
+    constexpr std::int64_t steps = 64, width = 512;
     NetworkBuilder b("lstm-4x512", {steps, width});
     int x = NetworkBuilder::input;
     for (int i = 1; i <= 4; ++i) {
-        x = b.layer(fmt::format("lstm{}.inputs", i), MatMul{.m = steps, .n = gates, .k = width, .bias = true}, {x});
-        x = b.layer(fmt::format("lstm{}.gates", i), Activation{Nonlinearity::sigmoid, b.shape(x)}, {x});
-        x = b.layer(fmt::format("lstm{}.states", i), MatMul{.m = steps, .n = width, .k = gates, .bias = true}, {x});
+        const std::string name = fmt::format("lstm{}", i);
+        x = b.layer(name, Recurrent{.steps = steps, .inputs = width, .hidden = width}, {x});
+        x = b.layer(name + ".rows", Flatten{b.shape(x), {steps, width}}, {x});
     }
     b.loss(b.flatten("flatten", x));
     return b.build();

@@ -11,6 +11,8 @@
 #include "core/text.hpp"
 #include "models/huggingface/huggingface.hpp"
 #include "models/models.hpp"
+#include "models/zoo/graphs.hpp"
+#include "models/zoo/recurrent.hpp"
 #include "models/zoo/transformer.hpp"
 #include "models/zoo/zoo_images.hpp"
 
@@ -35,6 +37,11 @@ Network published() {
 template <Name name>
 Network configured() {
     return *load_published_config(name.text);
+}
+
+template <Name name>
+Network of_steps() {
+    return *load_recurrent(name.text);
 }
 
 template <int which>
@@ -67,7 +74,7 @@ constexpr std::array networks{
     ModelName{"resnet152-v2", "He et al. 2016 (identity mappings), 3x224x224, 1000 classes", resnet152_v2},
     ModelName{"inception-v3", "Szegedy et al. 2016 without the auxiliary head, 3x299x299, 1000 classes", inception_v3},
     ModelName{"cnn3d-64", "four 3-D convolutions and two dense layers on 64^3 voxels (NERSC)", cnn3d_64},
-    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps, each two products over all steps", lstm_4x512},
+    ModelName{"lstm-4x512", "four LSTM layers of 512 over 64 steps (NERSC)", lstm_4x512},
     ModelName{"encoder-4x512", "a transformer encoder, four layers of 512, 512 tokens", encoder_4x512},
     ModelName{"mobilenet-v1", "Howard et al. 2017, 3x224x224, 1000 classes", mobilenet_v1},
     ModelName{"densenet121", "Huang et al. 2017, 3x224x224, 1000 classes", densenet121},
@@ -173,6 +180,20 @@ constexpr std::array networks{
               configured<"qwen3-30b-a3b">},
     ModelName{"qwen3-235b-a22b", "Qwen3 (Yang et al. 2025), mixtures of 128 experts, 8192 tokens of 151936",
               configured<"qwen3-235b-a22b">},
+    ModelName{"lstm-ptb-small", "Zaremba et al. 2014, two LSTMs of 200, 20 words of 10000", of_steps<"lstm-ptb-small">},
+    ModelName{"lstm-ptb-medium", "Zaremba et al. 2014, two LSTMs of 650, 35 words of 10000",
+              of_steps<"lstm-ptb-medium">},
+    ModelName{"lstm-ptb-large",
+              "Zaremba et al. 2014, two LSTMs of 1500, 35 words of 10000; lstm-ptb-large@70: 70 words",
+              of_steps<"lstm-ptb-large">},
+    ModelName{"gru-keywords", "Zhang et al. 2017, a GRU of 400 over 49 x 10 cepstra, 12 words: trains on a host",
+              of_steps<"gru-keywords">},
+    ModelName{"gnmt", "Wu et al. 2016 as MLPerf trains it, eight LSTMs of 1024, 50 + 50 words of 32320; gnmt@30",
+              of_steps<"gnmt">},
+    ModelName{"gcn-cora", "Kipf and Welling 2017, a graph of 2708 papers and their links, 7 classes a node", gcn_cora},
+    ModelName{"gcn-small", "the same layers, a graph of 256 nodes: trains on --data graphs here", gcn_small},
+    ModelName{"schnet", "Schuett et al. 2018, molecules of up to 29 atoms, their energy: trains on --data graphs here",
+              schnet},
     ModelName{"dlrm-small", "Naumov et al. 2019, 8 tables of a million rows, 512 dense features", dlrm_small},
     ModelName{"dlrm-large", "Kalamkar et al. 2020, 64 tables of 6 million rows of 256, 100 lookups each", dlrm_large},
     ModelName{"dlrm-mlperf", "MLPerf's DLRM on Criteo, 26 tables of 7.2 million rows of 128 on average", dlrm_mlperf},
@@ -184,6 +205,7 @@ std::span<const ModelName> zoo() { return networks; }
 
 Network load_network(const std::string& name_or_file, const ImportOptions& options) {
     if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
+    if (std::optional<Network> network = load_recurrent(name_or_file)) return *std::move(network);
     std::vector<std::string_view> names;
     for (const ModelName& network : networks) {
         if (network.name == name_or_file) return network.build();

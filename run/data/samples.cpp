@@ -38,6 +38,10 @@ Samples::Samples(const Network& network, std::uint64_t seed, const std::string& 
 }
 
 void Samples::open(const std::string& source, const Network& network) {
+    if (source == "graphs") {
+        graphs_.emplace(network, seed_, left_out_);
+        return;
+    }
     const bool h5 = source.ends_with(".h5") || source.ends_with(".hdf5");
     const auto& input = std::get<Input>(network.layers.front().op);
     const SoftmaxLoss* const loss = labelled_loss(network);
@@ -63,7 +67,8 @@ void Samples::open(const std::string& source, const Network& network) {
         file_ = h5 ? open_h5(source, input.shape, loss_, left_out_) : open_idx(source.substr(4), input.shape, loss_);
         count_ = file_->count;
     } else {
-        throw InputError(fmt::format("--data {}: there are synthetic, climate, idx:FOLDER and FILE.h5", source));
+        throw InputError(
+            fmt::format("--data {}: there are synthetic, climate, graphs, idx:FOLDER and FILE.h5", source));
     }
 }
 
@@ -83,6 +88,7 @@ std::int64_t Samples::place(std::int64_t sample) { return shuffle_ ? shuffle_->p
 
 void Samples::fill(std::int64_t sample, std::span<float> input, std::span<std::int32_t> ids,
                    std::span<std::int32_t> labels) {
+    if (graphs_) return graphs_->fill(sample, input, ids, labels);
     if (boxes_) {
         climate_->fill(sample, input, map_);
         return box_labels(boxes_of(map_, boxes_->height, boxes_->width), *boxes_, labels);

@@ -12,14 +12,15 @@
 #include "run/checkpoint/files.hpp"
 #include "run/data/climate.hpp"
 #include "run/data/climate_boxes.hpp"
+#include "run/data/graphs.hpp"
 #include "run/data/synthetic_inputs.hpp"
 
 namespace rehearse::run {
 
 class Samples {
 public:
-    /// What the network takes and what its loss asks for, from `source`: "synthetic", "climate", "idx:FOLDER" or
-    /// "FILE.h5". InputError where there is no such source, or it has not that. Samples of files come shuffled, or as
+    /// What the network takes and what its loss asks for, from `source`: "synthetic", "climate", "graphs",
+    /// "idx:FOLDER" or "FILE.h5". InputError where there is no such source, or it has not that. Samples of files come shuffled, or as
     /// they lie, over and over; their labels that are `left_out` ask for nothing.
     Samples(const Network& network, std::uint64_t seed, const std::string& source = "synthetic", bool shuffle = true,
             std::int64_t left_out = -100);
@@ -45,6 +46,7 @@ private:
     std::int64_t left_out_;
     std::uint64_t seed_;
     std::optional<SyntheticInputs> made_up_;
+    std::optional<Graphs> graphs_;
     std::optional<Climate> climate_;
     std::optional<BoxGrid> boxes_;   // of which the network is asked for
     std::vector<std::int32_t> map_;  // labels of the pixels that they are put round

@@ -2,18 +2,37 @@
 #include "run/data/synthetic_inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/index.hpp"
+#include "core/op_general_visitors.hpp"
 #include "run/random.hpp"
 #include "run/tensors.hpp"
 
 namespace rehearse::run {
+
+namespace {
+
+// Of how many rows the layer's numbers name some, where that is what reads them.
+std::int64_t rows_named_by(const Network& network, int layer) {
+    std::int64_t rows = 0;
+    for (const Layer& reader : network.layers) {
+        const auto* op = std::get_if<Rearrangement>(&reader.op);
+        if (op == nullptr || !general::of_rows(*op) || reader.inputs[1] != layer) continue;
+        const std::int64_t there = (op->kind == "takerows" ? op->inputs[0] : op->output).front();
+        rows = rows == 0 ? there : std::min(rows, there);
+    }
+    return rows;
+}
+
+}  // namespace
 
 SyntheticInputs::SyntheticInputs(const Network& network, std::uint64_t seed)
     : seed_(seed),
       labels_(labels_of(network)),
       numbers_(fed_inputs(network, false)),
       integers_(fed_inputs(network, true)) {
+    for (const FedInput& input : numbers_) rows_named_.push_back(rows_named_by(network, input.layer));
     const SoftmaxLoss* const loss = labelled_loss(network);
     if (loss != nullptr) rows_ = loss->rows;
     constexpr std::int64_t some = 10;
@@ -62,7 +81,9 @@ void SyntheticInputs::fill_others(std::int64_t sample, std::span<float> input, s
         Uniform random{key(key(seed_, i), static_cast<std::uint64_t>(sample))};
         const std::span<float> own = input.subspan(begin, at(numbers_[i].size()));
         if (i == 0 && pictures_) continue;
-        for (float& value : own) value = static_cast<float>(random.next());
+        const auto rows = static_cast<double>(rows_named_[i]);
+        for (float& value : own)
+            value = static_cast<float>(rows > 0 ? std::floor(random.next() * rows) : random.next());
     }
     begin = 0;
     for (std::size_t i = 0; i < integers_.size() && !ids.empty(); begin += at(integers_[i++].size())) {

@@ -16,7 +16,7 @@ namespace rehearse::run {
 
 /// The first layer, where it takes numbers, and the integers whose number the labels have (else the first) are of a
 /// task that can be learned (SyntheticTask, SyntheticTokens). Other numbers are uniform from 0 to 1 (they may be masks,
-/// or what is asked for), other integers tell nothing.
+/// or what is asked for), numbers of rows (of a graph's nodes) any of those; other integers tell nothing.
 class SyntheticInputs {
 public:
     SyntheticInputs(const Network& network, std::uint64_t seed);
@@ -33,6 +33,7 @@ private:
     std::optional<Labels> labels_;
     std::int64_t rows_ = 1;  // labels of a sample that are no pixels
     std::vector<FedInput> numbers_, integers_;
+    std::vector<std::int64_t> rows_named_;  // of each of the numbers: how many rows there are that it names; else 0
     std::optional<SyntheticTask> pictures_;
     std::optional<SyntheticTokens> tokens_;
     std::int64_t tokens_first_ = 0, tokens_size_ = 0;  // where they lie among the ids

@@ -35,5 +35,19 @@ TEST(Check, OfShortSumsIsStrict) {
     }
 }
 
+// Weights up to 1 would make a GRU of 400 chaotic: its backends were 1.1 apart.
+TEST(Check, OfRecurrentLayersAndMessagesComparesWhatCanAgree) {
+    const Recurrent gru{.cell = "gru", .steps = 30, .inputs = 10, .hidden = 200};
+    const Rearrangement taken{"takerows", {{29, 16}, {90}}, {90, 16}}, added{"addrows", {{90, 16}, {90}}, {29, 16}};
+    for (const Op& op : {Op{gru}, Op{taken}, Op{added}}) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            if (!has_pass(op, pass)) continue;
+            const std::vector<Checked> checked = of_all({op, pass, 2});
+            EXPECT_GE(checked.size(), 2U);
+            for (const Checked& each : checked) EXPECT_LE(each.error, each.tolerance) << to_string(op);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::bench

@@ -32,7 +32,7 @@ protected:
 };
 
 TEST_F(BadInput, OfCommandsAndOptions) {
-    expect_refused({{"", "there are predict, search, cluster, report, run, schedule, compare"},
+    expect_refused({{"", "there are predict, search, cluster, report, run, study, schedule, compare"},
                     {"predit", "did you mean 'predict'"},
                     {"models --frmat json", "did you mean '--format'"},
                     {"models --format yaml", "table, csv, json"},

@@ -29,6 +29,21 @@ TEST(GeneralOperators, ATrainedOperandIsReadOnceForAllSamples) {
     EXPECT_EQ(bytes(op, Pass::backward_weights), 4 * (2 * 40 + 40));  // a sum over the samples
 }
 
+// 12 edges, 6 numbers, 7 nodes: sums clear 42 numbers, read 72 and 12 ids, and read and write one for each of the 72;
+// their gradient reads the 72 picked and the ids and writes 72.
+TEST(GeneralOps, MessagesMoveTheRowsThatEdgesName) {
+    const Op sums = Rearrangement{"addrows", {{12, 6}, {12}}, {7, 6}};
+    EXPECT_EQ(flops(sums, Pass::forward, 2), Flops{2 * 72});
+    EXPECT_EQ(flops(sums, Pass::backward_data, 2), Flops{0});
+    EXPECT_NEAR(bytes_moved(sums, Pass::forward, DataType::f32).value, 4 * (42 + 72 + 12 + 2 * 72), 1e-9);
+    EXPECT_NEAR(bytes_moved(sums, Pass::backward_data, DataType::f32).value, 4 * (72 + 12 + 72), 1e-9);
+    const Op taken = Rearrangement{"takerows", {{7, 6}, {12}}, {12, 6}};
+    EXPECT_EQ(flops(taken, Pass::forward), Flops{0});
+    EXPECT_EQ(flops(taken, Pass::backward_data), Flops{72});
+    EXPECT_NEAR(bytes_moved(taken, Pass::forward, DataType::f32).value, 4 * (72 + 12 + 72), 1e-9);
+    EXPECT_NEAR(bytes_moved(taken, Pass::backward_data, DataType::f32).value, 4 * (42 + 72 + 12 + 2 * 72), 1e-9);
+}
+
 TEST(GeneralOperators, AComparisonHasNoGradient) {
     const Op op = Elementwise{"compare", {8}, {{8}}};
     EXPECT_TRUE(has_pass(op, Pass::forward));

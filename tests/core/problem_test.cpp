@@ -91,6 +91,7 @@ const std::vector<Op> ops{
     Reduction{"max", {4, 6, 5}, {1, 2}, true},
     Rearrangement{"transpose", {{4, 6, 5}}, {5, 6, 4}, {2, 1, 0}},
     Rearrangement{"join", {{4, 6}, {3, 6}}, {7, 6}, {0}},
+    Rearrangement{"addrows", {{12, 6}, {12}}, {7, 6}},
     Gather{{50, 8}, {6, 8}, 6, true},
     Gather{{4, 6, 5}, {2, 6, 5}, 2, false, true},
     BatchedMatMul{{4, 6, 5}, {4, 5, 3}},

@@ -132,6 +132,37 @@ TEST(GeneralKernels, IndicesThatALayerMakesPickAndPut) {
     EXPECT_THROW(u.run(reference::backend(), Pass::forward), BackendError);
 }
 
+// Three nodes of two numbers, four edges and one that is not there: the sums of what PyTorch's index_select and
+// index_add_ do, by hand. Each is the other's gradient.
+TEST(GeneralKernels, RowsAreTakenAndAddedByTheNumbersOfNodes) {
+    Tensors take = tensors_of(Rearrangement{"takerows", {{3, 2}, {5}}, {5, 2}}, 2);
+    take.src = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 0, 2, -1, 1, 0, 0, 1, 1, 2}};
+    take.run_forward_and_backward(reference::backend());
+    EXPECT_EQ(take.dst, (std::vector<float>{5, 6, 1, 2, 5, 6, 0, 0, 3, 4, 7, 8, 7, 8, 9, 10, 9, 10, 11, 12}));
+    const std::vector<float>& g = take.diff_dst;
+    EXPECT_EQ(take.diff_src[0], (std::vector<float>{g[2], g[3], g[8], g[9], g[0] + g[4], g[1] + g[5], g[10] + g[12],
+                                                    g[11] + g[13], g[14] + g[16], g[15] + g[17], g[18], g[19]}));
+    EXPECT_EQ(take.diff_src[1], std::vector<float>(10));
+
+    Tensors add = tensors_of(Rearrangement{"addrows", {{5, 2}, {5}}, {3, 2}}, 1);
+    add.src = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {2, 0, 2, -1, 1}};
+    add.run_forward_and_backward(reference::backend());
+    EXPECT_EQ(add.dst, (std::vector<float>{3, 4, 9, 10, 6, 8}));
+    const std::vector<float>& h = add.diff_dst;
+    EXPECT_EQ(add.diff_src[0], (std::vector<float>{h[4], h[5], h[0], h[1], h[4], h[5], 0, 0, h[2], h[3]}));
+}
+
+TEST(GeneralKernels, RowsThatAreNotThereAreRefused) {
+    for (const float id : {-2.0F, 3.0F, 0.5F, std::nanf("")}) {
+        Tensors t = tensors_of(Rearrangement{"takerows", {{3}, {2}}, {2}}, 1);
+        t.src = {{1, 2, 3}, {0, id}};
+        EXPECT_THROW(t.run(reference::backend(), Pass::forward), BackendError) << id;
+    }
+    const Op narrow = Rearrangement{"takerows", {{3, 2}, {5}}, {5, 1}}, few = Rearrangement{"addrows", {{5}, {4}}, {3}},
+             alone = Rearrangement{"addrows", {{5}}, {3}};
+    for (const Op& op : {narrow, few, alone}) EXPECT_THROW((void)output_shape(op), InputError) << to_string(op);
+}
+
 TEST(GeneralKernels, ReductionsHaveTheirSlopes) {
     for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{1}, {0, 2}, {0, 1, 2}}) {
         for (const bool keep : {false, true}) {

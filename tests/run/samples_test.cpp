@@ -112,7 +112,7 @@ TEST_F(Files, WrongOnesAreRefusedWithTheReason) {
     write("train-labels-idx1-ubyte", "PK\x03\x04");
     EXPECT_THAT(says(), HasSubstr("not an IDX file of unsigned bytes"));
     const Network network = models::load_network("lenet5");
-    EXPECT_THAT(refusal([&] { Samples(network, 1, "mnist"); }), HasSubstr("there are synthetic, climate, idx:FOLDER"));
+    EXPECT_THAT(refusal([&] { Samples(network, 1, "mnist"); }), HasSubstr("there are synthetic, climate, graphs, idx:FOLDER"));
     EXPECT_THAT(refusal([&] { Samples(network, 1, "climate"); }), HasSubstr("choose deeplabv3plus-small"));
 }
 
