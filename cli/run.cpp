@@ -145,6 +145,7 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(schedule.precision);
     report.document["steps"] = steps_of(result);
+    report.document["samples"] = result.samples;
     const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
     report.document["points"] = Json::array();
     if (timed)
@@ -368,6 +369,11 @@ Run add_run(CommandLine& app) {
         ->option_text("N");
     app.add_flag("--resume", options->run.resume,
                  "go on from the newest checkpoint of the folder, under this plan or another; --steps counts all");
+    app.add_flag("--rebatch", options->run.rebatch,
+                 "with --resume: the checkpoint may be of another batch; goes on at the sample it had come to");
+    app.add_option("--stop-file", options->run.stop_file,
+                   "once this file is there, the step under way is the last: saved, and told as any end")
+        ->option_text("FILE");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
+#include "run/methods/method.hpp"
 
 namespace rehearse::run {
 
@@ -21,6 +22,15 @@ void check_options(std::int64_t ranks, const Schedule& schedule, const Options& 
     }
     if (options.resume && options.checkpoint.empty()) {
         throw InputError("--resume: say where from with --checkpoint DIR");
+    }
+    if (options.rebatch && !options.resume) throw InputError("--rebatch: of a training that goes on, with --resume");
+    if (!options.stop_file.empty() && options.check_gradients) {
+        throw InputError("--stop-file: not with --check-gradients, which looks at the last of --steps");
+    }
+    const bool own_states = keeps_own_states(schedule);
+    if (own_states && (options.rebatch || !options.stop_file.empty())) {
+        throw InputError(fmt::format("{}: not of the plan '{}', whose ranks have states of their own",
+                                     options.rebatch ? "--rebatch" : "--stop-file", schedule.plan));
     }
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
     if (options.unlocked < 0) {

@@ -68,6 +68,8 @@ struct Options {
     std::string checkpoint{};              // the folder to save to; empty: nothing is saved
     int checkpoint_every = 1;              // steps
     bool resume = false;                   // go on from the newest checkpoint there, if there is one
+    bool rebatch = false;     // which may have been trained with other samples a step: goes on at its next sample
+    std::string stop_file{};  // once it is there: the step under way is the last; what is asked for at the end is saved
     /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
     /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> single_rank{};
@@ -96,6 +98,7 @@ struct Result {
     Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
     int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
+    std::int64_t samples = 0;      // that the weights were trained on, those before the checkpoint included
     std::vector<float> weights;    // of all buckets, one after the other
     std::vector<float> gradients;  // of the last step, likewise
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <vector>
@@ -71,7 +72,9 @@ public:
 
     Result train(const Report& report) {
         Result result;
-        const int first = result.first_step = saver_->begin();
+        const Beginning begin = saver_->begin();
+        const auto first = result.first_step = static_cast<int>(begin.step);
+        feed_.start_at(begin.step, begin.samples);
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
@@ -79,9 +82,13 @@ public:
         for (int step = first; step < options_.steps; ++step) {
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
-            saver_->after(step);
+            done_ = step + 1;
+            const bool last = done_ == options_.steps || asked_to_stop();
+            saver_->after(step, last);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
+            if (last) break;
         }
+        result.samples = begin.samples + (done_ - begin.step) * global_batch(schedule_);
         if (job_ != nullptr) {
             share(result);
             for (std::size_t i = 0; i < result.steps.size() && report && world_.rank() == 0; ++i) {
@@ -109,6 +116,14 @@ private:
         }
         return std::make_unique<RankSaver>(job_ == nullptr ? world_ : job_->all, schedule_, options_,
                                            [this](const UseNumbers& use) { program_.visit_own_state(use); });
+    }
+
+    /// Rank 0 looks whether the file is there.
+    bool asked_to_stop() const {
+        if (options_.stop_file.empty()) return false;
+        char there = world_.rank() == 0 && std::filesystem::exists(options_.stop_file) ? 1 : 0;
+        world_.broadcast(std::as_writable_bytes(std::span{&there, 1}), 0, kernels::considerate());
+        return there != 0;
     }
 
     StepReport train_step(int step) {
@@ -151,7 +166,7 @@ private:
     void save_named() {
         if (options_.save.empty() && options_.save_gradients.empty()) return;
         Checkpoint whole = gather(world_, schedule_, program_, With::gradients);
-        whole.steps = options_.steps;
+        whole.steps = done_;
         if (world_.rank() != 0) return;
         if (!options_.save.empty()) save_weights(options_.save, schedule_.network, whole);
         if (!options_.save_gradients.empty()) save_gradients(options_.save_gradients, schedule_.network, whole);
@@ -257,6 +272,7 @@ private:
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;
+    int done_ = 0;  // steps
 };
 
 /// Ranks train, servers serve, on the hosts. What a server returns has neither steps nor gradients.

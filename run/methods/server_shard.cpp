@@ -237,11 +237,11 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
     Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
     RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
     ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
-    for (int step = saver.begin(); step < options.steps;) {
+    for (auto step = static_cast<int>(saver.begin().step); step < options.steps;) {
         const int steps = saver.steps_from(step);
         shard.serve(step, step + steps);
         step += steps;
-        saver.after(step - 1);
+        saver.after(step - 1, step == options.steps);
     }
     return shard.log();
 }

@@ -48,10 +48,10 @@ public:
     Result train(const Report& report) {
         Result result;
         RankSaver saver{world_, schedule_, options_, [this](const UseNumbers& use) { visit_state(use); }};
-        result.first_step = saver.begin();
+        result.first_step = static_cast<int>(saver.begin().step);
         for (int step = result.first_step; step < options_.steps; ++step) {
             result.steps.push_back(train_step(step));
-            saver.after(step);
+            saver.after(step, step + 1 == options_.steps);
             if (report && world_.rank() == 0) report(step, result.steps.back());
         }
         Program& last = *threads_.learners().back().program;
