@@ -41,6 +41,7 @@ COMMANDS = [
     "explain --model resnet50 --machine summit --devices 384 --step bucket0:allreduce",
     "learners --model resnet32 --machine titanx-server --devices 8 --dataset 50000 --epochs 30 --critical-batch 500",
     "cluster --machine summit --devices 24 --workload poisson:model=vgg16:jobs=3:batch=256:most=6",
+    "cluster --jobs ROOT/tests/data/cluster/jobs.csv --speeds ROOT/tests/data/cluster/speeds.csv --devices 2 --run {}/ran --policy fifo",
     "compare {}/predicted.json {}/measured.json",
     "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
     "bench nccl-table --machine selene --nodes 2",
