@@ -41,6 +41,8 @@ struct Options {
     std::string order = "shuffled";      // of the samples of files
     std::string trace, machine, weights;
     Tune tune = Tune::on;
+    int most_learners = 0;  // of the auto-tuner; 0: none
+    std::string gain = "5%";
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
@@ -71,11 +73,18 @@ void check(const Options& options) {
     check_writable(options.trace, options.common);
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
+    if (options.most_learners < 0 || options.most_learners > 1000) {
+        throw InputError(fmt::format("--tune-learners {}: from 1 to 1000", options.most_learners));
+    }
+    if (options.most_learners > 0 && share_or_infinity("--gain", options.gain) > 1) {
+        throw InputError(fmt::format("--gain {}: from 0% to 100%", options.gain));
+    }
     if (options.run.learners < 1) throw InputError(fmt::format("--learners {}: at least 1", options.run.learners));
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
-    const bool learners = schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners > 1;
+    const bool learners =
+        options.most_learners > 0 || schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners > 1;
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
@@ -146,6 +155,13 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["precision"] = to_string(schedule.precision);
     report.document["steps"] = steps_of(result);
     report.document["samples"] = result.samples;
+    if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
+    for (const run::TuningPhase& phase : result.phases) {
+        report.document["phases"].push_back({{"learners", phase.learners},
+                                             {"steps", phase.steps},
+                                             {"samples_per_s", phase.samples_per_s},
+                                             {"then", phase.then}});
+    }
     const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
     report.document["points"] = Json::array();
     if (timed)
@@ -186,6 +202,19 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.tables.clear();
     if (!live) report.tables.push_back(steps);
     if (timed) report.tables.push_back(summary);
+    if (!result.phases.empty()) {
+        report.tables.push_back({"phases",
+                                 "the auto-tuner",
+                                 {{"learners", "learners", Show::count},
+                                  {"steps", "steps", Show::count},
+                                  {"samples_per_s", "samples/s", Show::number},
+                                  {"then", "then"}}});
+    }
+    if (options.run.target_loss > 0) {
+        report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
+                                    result.target_reached ? "reached" : "not reached", result.samples,
+                                    options.run.target_loss, options.run.target_samples);
+    }
     return report;
 }
 
@@ -229,6 +258,27 @@ Network load_with_weights(const Options& options) {
     return network;
 }
 
+// Of 1, 2, ... learners, each with a batch as large as those of the plan have.
+void add_learner_schedules(const run::Session& session, const Options& options, const Network& network,
+                           run::Options& asked) {
+    if (options.most_learners == 0) return;
+    schedule::Plan plan = schedule::parse_plan(options.job.plan);
+    const int learners = plan.methods.get<Averaging>().learners;
+    if (options.job.global_batch) throw InputError("--tune-learners: with --batch, of a rank, not --global-batch");
+    if (options.job.batch % learners != 0) {
+        throw InputError(fmt::format("--tune-learners: --batch {} is of {} learners, which share it evenly",
+                                     options.job.batch, learners));
+    }
+    asked.learner_gain = share_or_infinity("--gain", options.gain);
+    JobOptions job = options.job;
+    for (int m = 1; m <= options.most_learners; ++m) {
+        plan.methods.edit<Averaging>().learners = m;
+        job.batch = options.job.batch / learners * m;
+        asked.by_learners.push_back(std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session, options), plan, job_for(job, session.size()))));
+    }
+}
+
 int train(const run::Session& session, const Options& options) {
     const Network network = load_with_weights(options);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
@@ -244,6 +294,7 @@ int train(const run::Session& session, const Options& options) {
         asked.single_rank = std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
     }
+    add_learner_schedules(session, options, network, asked);
     const bool speaks = session.rank() == 0;
     const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
     if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
@@ -310,6 +361,22 @@ Run add_run(CommandLine& app) {
         ->capture_default_str()
         ->option_text("N");
     add_learner_options(app, options->run.first_idle, options->run.learner_paces);
+    app.add_option("--tune-learners", options->most_learners,
+                   "with data:learners=N: add and remove learners, up to so many, by the samples a second that they "
+                   "come to (Crossbow); each keeps its batch")
+        ->option_text("MOST");
+    app.add_option("--gain", options->gain, "of --tune-learners: a learner is added as long as it gains so much")
+        ->option_text("SHARE")
+        ->capture_default_str();
+    app.add_option("--tuning-steps", options->run.tuning_steps, "of --tune-learners: steps of a measurement")
+        ->option_text("N")
+        ->capture_default_str();
+    app.add_option("--target-loss", options->run.target_loss,
+                   "end once the mean loss of the last --target-samples, each before it was learnt, is so low")
+        ->option_text("X");
+    app.add_option("--target-samples", options->run.target_samples, "see --target-loss")
+        ->option_text("N")
+        ->capture_default_str();
     app.add_option("--unlocked", options->run.unlocked,
                    "so many threads make the updates of local=N on a rank's one model at the same time, without locks "
                    "(Project Adam)")

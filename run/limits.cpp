@@ -140,8 +140,8 @@ std::string pieces_under_lamb(const Asked& asked) {
 
 std::string pull_of_one(const Asked& asked) {
     const Averaging& averaging = asked.schedule.methods.get<Averaging>();
-    const bool alone =
-        shards(asked.schedule.mesh) == 1 && averaging.learners == 1 && asked.schedule.methods.get<Servers>().count == 0;
+    const bool alone = shards(asked.schedule.mesh) == 1 && averaging.learners == 1 &&
+                       asked.options.by_learners.empty() && asked.schedule.methods.get<Servers>().count == 0;
     return words(averaging.elastic > 0 && alone, "elastic with one model");
 }
 

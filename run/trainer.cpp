@@ -21,6 +21,7 @@
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
 #include "run/job_check.hpp"
+#include "run/loss_target.hpp"
 #include "run/methods/learners.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/worker_trainer.hpp"
@@ -83,7 +84,8 @@ public:
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             done_ = step + 1;
-            const bool last = done_ == options_.steps || asked_to_stop();
+            result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
+            const bool last = done_ == options_.steps || result.target_reached || asked_to_stop();
             saver_->after(step, last);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
             if (last) break;
@@ -273,6 +275,7 @@ private:
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;
     int done_ = 0;  // steps
+    LossTarget target_{options_};
 };
 
 /// Ranks train, servers serve, on the hosts. What a server returns has neither steps nor gradients.
@@ -295,7 +298,7 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
                 const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
     check_job(world, schedule, options, device == nullptr ? std::string_view{options.device} : device->name());
-    if (schedule.methods.get<Averaging>().learners > 1 || options.unlocked > 0) {
+    if (schedule.methods.get<Averaging>().learners > 1 || options.unlocked > 0 || !options.by_learners.empty()) {
         return train_with_threads(world, schedule, options, report);
     }
     if (device == nullptr) device = kernels::usable_device(options.device);
