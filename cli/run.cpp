@@ -42,7 +42,7 @@ struct Options {
     std::string trace, machine, weights;
     Tune tune = Tune::on;
     int most_learners = 0;  // of the auto-tuner; 0: none
-    std::string gain = "5%";
+    std::string gain = "5%", patience;
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
@@ -79,12 +79,17 @@ void check(const Options& options) {
     if (options.most_learners > 0 && share_or_infinity("--gain", options.gain) > 1) {
         throw InputError(fmt::format("--gain {}: from 0% to 100%", options.gain));
     }
+    const int learners_of_plan = schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners;
+    if (options.most_learners > 0 && (options.job.global_batch || options.job.batch % learners_of_plan != 0)) {
+        throw InputError(fmt::format(
+            "--tune-learners: with --batch, of a rank, whose {} learners share it evenly, not --global-batch",
+            learners_of_plan));
+    }
     if (options.run.learners < 1) throw InputError(fmt::format("--learners {}: at least 1", options.run.learners));
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
-    const bool learners =
-        options.most_learners > 0 || schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners > 1;
+    const bool learners = options.most_learners > 0 || learners_of_plan > 1;
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
@@ -132,6 +137,10 @@ Json steps_of(const run::Result& result) {
     return steps;
 }
 
+bool speaks_live(const Options& options) {
+    return options.common.format == Format::table && options.common.output.empty();
+}
+
 Report report_of(const Options& options, const Schedule& schedule, const run::Result& result) {
     Json config = configuration(options.job);
     config["steps"] = options.run.steps;
@@ -167,8 +176,15 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     if (timed)
         report.document["points"].push_back(
             report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
-    if (schedule.methods.get<Servers>().count > 0)
-        report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    const bool serves = schedule.methods.get<Servers>().count > 0;
+    if (serves && timed) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    if (!options.patience.empty()) {
+        report.document["lost"] = result.lost;
+        report.document["cut"] = result.cut;
+        report.document["staleness"] = result.staleness;
+        report.footer = fmt::format("workers that died: {}; that a quorum did not wait for: {}", result.lost.size(),
+                                    result.cut.size());
+    }
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
@@ -198,9 +214,8 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                        {"seconds", "time", Show::seconds},
                        {"samples_per_s", "samples/s", Show::number},
                        {"exposed_comm_s", "exposed comm", Show::seconds}}};
-    const bool live = options.common.format == Format::table && options.common.output.empty();
     report.tables.clear();
-    if (!live) report.tables.push_back(steps);
+    if (!speaks_live(options)) report.tables.push_back(steps);
     if (timed) report.tables.push_back(summary);
     if (!result.phases.empty()) {
         report.tables.push_back({"phases",
@@ -264,19 +279,37 @@ void add_learner_schedules(const run::Session& session, const Options& options, 
     if (options.most_learners == 0) return;
     schedule::Plan plan = schedule::parse_plan(options.job.plan);
     const int learners = plan.methods.get<Averaging>().learners;
-    if (options.job.global_batch) throw InputError("--tune-learners: with --batch, of a rank, not --global-batch");
-    if (options.job.batch % learners != 0) {
-        throw InputError(fmt::format("--tune-learners: --batch {} is of {} learners, which share it evenly",
-                                     options.job.batch, learners));
-    }
     asked.learner_gain = share_or_infinity("--gain", options.gain);
     JobOptions job = options.job;
     for (int m = 1; m <= options.most_learners; ++m) {
         plan.methods.edit<Averaging>().learners = m;
+        plan.micro_batches = plan.methods.get<Averaging>().period * m;
         job.batch = options.job.batch / learners * m;
         asked.by_learners.push_back(std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session, options), plan, job_for(job, session.size()))));
     }
+}
+
+/// What came of it, on one of the ranks; the exit code.
+int tell(const Options& options, const Schedule& schedule, const run::Result& result) {
+    if (!result.left_to_host.empty()) {
+        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
+    }
+    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
+    if (diverged != result.steps.end()) {
+        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
+                                         "--learning-rate may help",
+                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
+        return check_failed;
+    }
+    if (speaks_live(options)) std::cout << '\n';
+    print(report_of(options, schedule, result), options.common);
+    if (!options.trace.empty()) {
+        trace::write(result.timeline, options.trace);
+        talk(options.common, fmt::format("trace: {}", options.trace));
+    }
+    const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
+    return wrong ? check_failed : good;
 }
 
 int train(const run::Session& session, const Options& options) {
@@ -288,6 +321,7 @@ int train(const run::Session& session, const Options& options) {
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
+    if (!options.patience.empty()) asked.patience = parse_quantity<Seconds>(options.patience);
     asked.shuffle = options.order == "shuffled";
     if (asked.check_gradients) {
         const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
@@ -296,7 +330,7 @@ int train(const run::Session& session, const Options& options) {
     }
     add_learner_schedules(session, options, network, asked);
     const bool speaks = session.rank() == 0;
-    const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
+    const bool live = speaks && speaks_live(options);
     if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
         asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
         if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
@@ -304,25 +338,9 @@ int train(const run::Session& session, const Options& options) {
     const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
         if (live) print_step(step, report);
     });
-    if (!speaks) return good;
-    if (!result.left_to_host.empty()) {
-        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
-    }
-    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
-    if (diverged != result.steps.end()) {
-        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
-                                         "--learning-rate may help",
-                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
-        return check_failed;
-    }
-    if (live) std::cout << '\n';
-    print(report_of(options, schedule, result), options.common);
-    if (!options.trace.empty()) {
-        trace::write(result.timeline, options.trace);
-        talk(options.common, fmt::format("trace: {}", options.trace));
-    }
-    const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
-    return wrong ? check_failed : good;
+    const int code = session.rank() == result.speaker ? tell(options, schedule, result) : good;
+    if (!result.lost.empty()) session.leave(code);
+    return code;
 }
 
 // What a plan can say, and which of it run does not execute.
@@ -377,6 +395,11 @@ Run add_run(CommandLine& app) {
     app.add_option("--target-samples", options->run.target_samples, "see --target-loss")
         ->option_text("N")
         ->capture_default_str();
+    app.add_option(
+           "--patience", options->patience,
+           "with servers: a worker of which nothing is heard for so long has died, and the others go on (mpirun "
+           "--enable-recovery); with quorum=X in the plan, who is slow is not waited for")
+        ->option_text("TIME");
     app.add_option("--unlocked", options->run.unlocked,
                    "so many threads make the updates of local=N on a rank's one model at the same time, without locks "
                    "(Project Adam)")

@@ -7,6 +7,7 @@
 #include "core/methods/averaging.hpp"
 #include "core/methods/servers.hpp"
 #include "run/methods/method.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 
@@ -37,6 +38,22 @@ void check_tuning(const Schedule& schedule, const Options& options) {
     }
 }
 
+void check_patience(const Schedule& schedule, const Options& options) {
+    if (options.patience.value == 0) return;
+    if (options.patience.value < 0) throw InputError("--patience: above 0 s");
+    if (schedule.methods.get<Servers>().count == 0) {
+        throw InputError("--patience: with servers, whose workers do not wait for each other: --plan server=1,data");
+    }
+    if (pushing_ranks(schedule).size() != static_cast<std::size_t>(ranks(schedule.mesh))) {
+        throw InputError("--patience: of workers by themselves, not of groups");
+    }
+    const bool gathers = !options.checkpoint.empty() || !options.save.empty() || !options.save_gradients.empty();
+    if (gathers || options.check_gradients) {
+        throw InputError(
+            "--patience: not with --checkpoint, --save or --check-gradients, for which all ranks have to live");
+    }
+}
+
 void check_options(std::int64_t ranks, const Schedule& schedule, const Options& options) {
     const std::int64_t needed = all_ranks(schedule);
     if (needed != ranks) {
@@ -59,6 +76,7 @@ void check_options(std::int64_t ranks, const Schedule& schedule, const Options& 
                                      options.rebatch ? "--rebatch" : "--stop-file", schedule.plan));
     }
     check_tuning(schedule, options);
+    check_patience(schedule, options);
     if (options.steps < 1) throw InputError(fmt::format("--steps {}: at least 1 is needed", options.steps));
     if (options.unlocked < 0) {
         throw InputError(fmt::format("--unlocked {}: at least 1 thread, or 0 for none", options.unlocked));

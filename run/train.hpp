@@ -28,6 +28,8 @@ public:
     std::int64_t size() const;
     std::int64_t local_size() const;  // ranks on this host
     int threads() const;              // of each rank's kernels: 1, or OMP_NUM_THREADS
+    /// Ends this rank, by itself: MPI's own end would wait for ranks that have died.
+    [[noreturn]] void leave(int exit_code) const;
     /// Ends the whole job: what a rank calls when it cannot go on, so that the others do not wait for it.
     [[noreturn]] void abort(int exit_code) const;
     /// What main does in a job: runs `body` and returns its exit code. When `body` throws, "program: rank 1: why" goes
@@ -55,6 +57,9 @@ struct Options {
     std::vector<std::shared_ptr<const Schedule>> by_learners{};
     double learner_gain = 0.05;  // of samples a second, that another learner has to bring
     int tuning_steps = 10;       // from which samples a second are measured, after one that is not
+    /// With servers, above 0: of whom nothing is heard for so long has died, and is not waited for; then a plan's
+    /// quorum ends the training, too. 0: all ranks live to the end.
+    Seconds patience{};
     int unlocked = 0;  // threads of a rank that update its one model without locks, with local=N; 0: one at a time
     Bytes scratch_limit = kernels::default_scratch_limit;
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
@@ -118,6 +123,9 @@ struct Result {
     std::vector<float> weights;    // of all buckets, one after the other
     std::vector<float> gradients;  // of the last step, likewise
     std::vector<TuningPhase> phases{};
+    std::vector<std::int64_t> lost{};  // workers that died
+    std::vector<std::int64_t> cut{};   // workers that were told to stop as a quorum was through
+    std::int64_t speaker = 0;          // the first rank of the job that is left
     bool target_reached = false;
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};

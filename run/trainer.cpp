@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -41,7 +42,8 @@ namespace {
 struct ServerJob {
     const kernels::Communicator& all;
     ServerLinks links;
-    std::vector<std::vector<double>> figures{};  // of each step
+    std::optional<kernels::Communicator> left{}, left_workers{};  // where some may have died: after the last step
+    std::vector<std::vector<double>> figures{};                   // of each step
     ServerLogs logs{};
 };
 
@@ -81,6 +83,7 @@ public:
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
         for (int step = first; step < options_.steps; ++step) {
+            if (may_lose() && is_cut(job_->all, schedule_)) break;
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             done_ = step + 1;
@@ -91,13 +94,19 @@ public:
             if (last) break;
         }
         result.samples = begin.samples + (done_ - begin.step) * global_batch(schedule_);
+        if (may_lose()) find_who_is_left(result);
         if (job_ != nullptr) {
             share(result);
-            for (std::size_t i = 0; i < result.steps.size() && report && world_.rank() == 0; ++i) {
+            for (std::size_t i = 0; i < result.steps.size() && report && job_workers().rank() == 0; ++i) {
                 report(static_cast<int>(i), result.steps[i]);
             }
         }
         feed_.end();
+        if (may_lose()) {
+            result.weights = floats_of(program_.tensors().weights());
+            result.gradients = floats_of(program_.tensors().applied());
+            return result;
+        }
         const double last_ahead = measure_ahead(world_);
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
@@ -118,6 +127,26 @@ private:
         }
         return std::make_unique<RankSaver>(job_ == nullptr ? world_ : job_->all, schedule_, options_,
                                            [this](const UseNumbers& use) { program_.visit_own_state(use); });
+    }
+
+    bool may_lose() const { return job_ != nullptr && options_.patience.value > 0; }
+    const kernels::Communicator& job_workers() const { return job_->left_workers ? *job_->left_workers : world_; }
+
+    /// Ranks that are there make communicators of their own. A step that somebody did not make has no share in it.
+    void find_who_is_left(Result& result) {
+        const Attended attended = say_goodbye(job_->all, schedule_, done_);
+        const std::int64_t workers = ranks(schedule_.mesh);
+        std::vector<std::int64_t> left;
+        std::ranges::copy_if(attended.left, std::back_inserter(left), [&](std::int64_t r) { return r < workers; });
+        job_->left = job_->all.among(attended.left);
+        job_->left_workers = job_->all.among(left);
+        result.lost = attended.lost;
+        result.cut = attended.cut;
+        result.speaker = left.front();
+        job_->figures.resize(
+            static_cast<std::size_t>(options_.steps),
+            std::vector<double>(figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_).size(), 0.0));
+        result.steps.resize(job_->figures.size());
     }
 
     /// Rank 0 looks whether the file is there.
@@ -157,10 +186,10 @@ private:
     void share(Result& result) {
         for (std::size_t i = 0; i < job_->figures.size(); ++i) {
             const Seconds waited = result.steps[i].input_wait;
-            result.steps[i] = reported(world_, schedule_, program_, job_->figures[i]);
+            result.steps[i] = reported(job_workers(), schedule_, program_, job_->figures[i]);
             result.steps[i].input_wait = waited;
         }
-        job_->logs = share_logs(job_->all, schedule_, {});
+        job_->logs = share_logs(job_->left ? *job_->left : job_->all, schedule_, {});
         result.staleness = staleness(job_->logs);
     }
 
@@ -286,6 +315,16 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     ServerJob job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
+    if (options.patience.value > 0) {
+        const auto [log, attended] =
+            serve_who_is_there(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
+        const kernels::Communicator left = all.among(attended.left);
+        Result result;
+        result.staleness = staleness(share_logs(left, schedule, log));
+        result.lost = attended.lost;
+        result.speaker = attended.left.front();
+        return result;
+    }
     const std::vector<Served> log = serve(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));

@@ -134,7 +134,9 @@ public:
     }
 
 private:
-    bool elastic() const { return schedule_.methods.get<Averaging>().elastic > 0; }
+    /// One model is its own average: pulled to where it was before, it would learn in two halves.
+    bool is_alone() const { return schedule_.methods.get<Averaging>().learners == 1 && world_.size() == 1; }
+    bool elastic() const { return schedule_.methods.get<Averaging>().elastic > 0 && !is_alone(); }
     Program& first_program() { return *threads_.learners().front().program; }
 
     void visit_state(const UseNumbers& use) {
@@ -204,6 +206,11 @@ private:
 
     // Who has taken no part of this step gives up its share now.
     void bring_together() {
+        if (is_alone() && threads_.model().empty()) {
+            last_ = average_;
+            average_ = floats_of(first_program().tensors().weights());
+            return;
+        }
         if (!elastic()) return replace();
         const auto share = static_cast<float>(schedule_.methods.get<Averaging>().elastic);
         for (WorkerThreads::Learner& learner : threads_.learners()) {

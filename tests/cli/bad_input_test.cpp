@@ -76,6 +76,8 @@ TEST_F(BadInput, OfClusters) {
                     {"cluster --jobs {}/jobs.csv --run {} --speeds {}/speeds.csv", "is not empty"},
                     {"cluster --jobs {}/odd.csv --run {}/new", "a batch of 9 on 2 devices"},
                     {"run --model lenet5 --rebatch", "with --resume"},
+                    {"run --model lenet5 --patience 1s", "with servers"},
+                    {"run --model lenet5 --patience 5", "unit"},
                     {"run --model lenet5 --tune-learners 2", "with a plan of data:learners=N"},
                     {"run --model lenet5 --tune-learners 2 --plan data:learners=3 --batch 3", "no more than that"},
                     {"run --model lenet5 --tune-learners 2 --plan data:learners=2 --batch 3", "share it evenly"},

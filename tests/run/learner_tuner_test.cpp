@@ -79,7 +79,7 @@ std::vector<float> written_out(const Network& network, int most, int phase_steps
         models.learners.resize(static_cast<std::size_t>(m), models.average);
         for (int i = 0; i < phase_steps; ++i, ++step) {
             std::vector<float> sum(models.average.size(), 0.0F);
-            const auto share = static_cast<float>(1.0 / m);
+            const auto share = static_cast<float>(m == 1 ? 0.0 : 1.0 / m);  // one model is its own average
             for (std::vector<float>& x : models.learners) {
                 std::vector<float> apart(x.size());
                 for (std::size_t n = 0; n < x.size(); ++n) sum[n] += apart[n] = x[n] - models.average[n];
@@ -92,6 +92,7 @@ std::vector<float> written_out(const Network& network, int most, int phase_steps
                 sample += 4;
             }
             for (std::size_t n = 0; n < sum.size(); ++n) models.average[n] += share * sum[n];
+            if (m == 1) models.average = models.learners.front();
         }
     }
     return models.learners.back();
@@ -120,7 +121,8 @@ TEST(TunedTraining, IsThatOfModelsOneAfterTheOther) {
 
 TEST(TunedTraining, EndsAtItsTargetOnAllRanks) {
     const Communicator world = Communicator::world();
-    Options options{.steps = 400, .tuning_steps = 100, .learning_rate = 0.05F, .target_loss = 1e9, .target_samples = 64};
+    Options options{
+        .steps = 400, .tuning_steps = 100, .learning_rate = 0.05F, .target_loss = 1e9, .target_samples = 64};
     for (int m = 1; m <= 2; ++m) {
         options.by_learners.push_back(std::make_shared<const Schedule>(
             test::schedule_of(test::branches(), fmt::format("data:learners={}", m), world.size(), 4 * m)));
