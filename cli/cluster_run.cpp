@@ -89,7 +89,6 @@ void add_cluster_run(CommandLine& app, ClusterRun& run) {
 }
 
 void check(const ClusterRun& run, bool has_jobs, bool has_speeds) {
-    if (run.pilot < 0) throw InputError(fmt::format("--pilot {}: at least 1 step", run.pilot));
     if (run.folder.empty()) {
         if (run.pilot > 0) throw InputError("--pilot: with --run FOLDER");
         return;

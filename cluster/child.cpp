@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -98,18 +99,20 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 std::vector<std::string> environment() {
     std::vector<std::string> all;
     for (char** word = environ; *word != nullptr; ++word) all.emplace_back(*word);
-    const auto set = [&](const std::string& name, const char* value) {
-        if (std::getenv(name.c_str()) == nullptr) all.push_back(name + "=" + value);
-    };
-    set("OMPI_MCA_hwloc_base_binding_policy", "none");
-    set("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    set("PRTE_MCA_hwloc_default_binding_policy", "none");
-    set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    if (geteuid() == 0) {
-        for (const char* program : {"OMPI", "PRTE"}) {
-            set(fmt::format("{}_ALLOW_RUN_AS_ROOT", program), "1");
-            set(fmt::format("{}_ALLOW_RUN_AS_ROOT_CONFIRM", program), "1");
+    const auto set = [&](const std::string& setting) {  // unless the user has
+        const std::string name = setting.substr(0, setting.find('=') + 1);
+        if (std::ranges::none_of(all, [&](const std::string& own) { return own.starts_with(name); })) {
+            all.push_back(setting);
         }
+    };
+    for (const char* setting :
+         {"OMPI_MCA_hwloc_base_binding_policy=none", "OMPI_MCA_rmaps_base_oversubscribe=1",
+          "PRTE_MCA_hwloc_default_binding_policy=none", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"}) {
+        set(setting);
+    }
+    for (const char* setting : {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                "PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1"}) {
+        if (geteuid() == 0) set(setting);
     }
     return all;
 }

@@ -82,7 +82,7 @@ TEST_F(BadInput, OfClusters) {
                     {"run --model lenet5 --tune-learners 2 --plan data:learners=3 --batch 3", "no more than that"},
                     {"run --model lenet5 --tune-learners 2 --plan data:learners=2 --batch 3", "share it evenly"},
                     {"run --model lenet5 --tune-learners 2 --gain 2 --plan data:learners=1", "from 0% to 100%"},
-                    {"run --model lenet5 --target-loss -1", "--target-loss: above 0"},
+                    {"run --model lenet5 --target-loss -1", "--target-loss -1: at least 0"},
                     {"run --model lenet5 --stop-file x --check-gradients", "not with --check-gradients"},
                     {"run --model lenet5 --plan data:local=2 --stop-file x", "states of their own"}});
 }
