@@ -2,20 +2,22 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
+#include "cli/cluster_options.hpp"
 #include "cli/cluster_picture.hpp"
+#include "cli/cluster_report.hpp"
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
-#include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cluster/predict.hpp"
 #include "cluster/report.hpp"
 #include "cluster/workloads.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/text.hpp"
 #include "models/models.hpp"
 #include "picture/write.hpp"
 #include "trace/trace.hpp"
@@ -26,87 +28,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
-    Common common;
-    JobOptions job;
-    std::string machine = "summit";
-    std::int64_t devices = 16, most_per_device = 256;
-    std::string jobs, workload, speeds, save_speeds, gantt, trace;
-    std::vector<std::string> policies{"fifo", "fixed-batch", "elastic"};
-    std::string interval = "0s", restart = "30s", end;
-    bool drop = false;
-    std::uint64_t seed = 1;
-};
+using Points = std::map<std::string, std::vector<cluster::SpeedPoint>>;
 
-std::string help() {
-    std::string text = "A workload is KIND:OPTION=VALUE[:OPTION=VALUE...].\n";
-    const auto add = [&](std::span<const cluster::WorkloadWord> words) {
-        for (const cluster::WorkloadWord& word : words) {
-            text += fmt::format("  {:<12} {:<16} {}\n", word.name, word.values, word.summary);
-        }
-    };
-    add(cluster::workload_kinds());
-    text += "Options:\n";
-    add(cluster::workload_options());
-    return text;
-}
-
-cluster::Policy policy_of(const std::string& name) {
-    std::vector<std::string_view> known;
-    for (const cluster::Policy policy : cluster::policies()) {
-        if (to_string(policy) == name) return policy;
-        known.push_back(to_string(policy));
-    }
-    throw InputError(
-        fmt::format("--policy: unknown policy '{}'{}; there are {}", name, did_you_mean(name, known), join(known)));
-}
-
-Seconds time_of(const char* option, const std::string& text) {
-    const auto time = parse_quantity<Seconds>(text);
-    if (time.value < 0) throw InputError(fmt::format("{} {}: not below 0", option, text));
-    return time;
-}
-
-cluster::Options simulated(const Options& options, const std::string& policy) {
-    cluster::Options simulated{.policy = policy_of(policy), .devices = options.devices};
-    simulated.interval = time_of("--interval", options.interval);
-    simulated.restart = time_of("--restart", options.restart);
-    simulated.queue = !options.drop;
-    if (!options.end.empty()) simulated.end = time_of("--end", options.end);
-    return simulated;
-}
-
-void check(const Options& options) {
-    if (options.jobs.empty() == options.workload.empty()) {
-        throw InputError("cluster: give --jobs FILE.csv or --workload WORKLOAD (--workload help lists them)");
-    }
-    if (options.devices < 1) throw InputError(fmt::format("--devices {}: at least 1", options.devices));
-    if (options.most_per_device < 1)
-        throw InputError(fmt::format("--most-batch {}: at least 1", options.most_per_device));
-    for (const std::string& policy : options.policies) simulated(options, policy);
-    for (const std::string* file : {&options.save_speeds, &options.gantt, &options.trace}) {
-        check_writable(*file, options.common);
-    }
-    if (!options.gantt.empty()) picture::check_suffix(options.gantt);
-    if (!options.trace.empty()) trace::format_of(options.trace);
-}
-
-/// Of all models, from the file or by simulating steps; the latter as CSV, too.
-cluster::SpeedTable speeds_of(const Options& options, const std::set<std::string>& names, std::int64_t most_devices) {
-    if (!options.speeds.empty()) return cluster::read_speeds(read_file(options.speeds), options.speeds);
+Points predicted_points(const ClusterOptions& options, const std::set<std::string>& names, std::int64_t most_devices) {
     const Machine machine = models::load_machine(options.machine);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    std::string csv = "model,devices,batch_per_device,step_s\n";
-    cluster::SpeedTable table;
+    Points points;
     for (const std::string& name : names) {
         talk(options.common, fmt::format("predicting {} on 1 to {} devices of {}", name, most_devices, machine.name));
         const Network network = load_network(name, options.job.fuse, options.job.import);
-        const auto points = cluster::predicted_points(network, machine, plan, job_for(options.job, 1), most_devices,
-                                                      options.most_per_device);
-        for (const cluster::SpeedPoint& p : points) {
+        points[name] = cluster::predicted_points(network, machine, plan, job_for(options.job, 1), most_devices,
+                                                 options.most_per_device);
+    }
+    return points;
+}
+
+/// Of all models, and as CSV where that is asked for.
+cluster::SpeedTable table_of(const ClusterOptions& options, const Points& points) {
+    std::string csv = "model,devices,batch_per_device,step_s\n";
+    cluster::SpeedTable table;
+    for (const auto& [name, each] : points) {
+        for (const cluster::SpeedPoint& p : each) {
             csv += fmt::format("{},{},{},{}\n", name, p.devices, p.batch_per_device, p.step.value);
         }
-        table.emplace(name, cluster::Speeds(points));
+        table.emplace(name, cluster::Speeds(each));
     }
     if (!options.save_speeds.empty()) replace_file(options.save_speeds, csv);
     return table;
@@ -117,60 +62,45 @@ struct Study {
     cluster::SpeedTable speeds;
 };
 
-Study study_of(const Options& options) {
+/// `launch` is how jobs are run, where they are.
+Study study_of(const ClusterOptions& options, const cluster::Launch* launch) {
     Study study;
     std::set<std::string> names;
+    std::optional<cluster::Workload> workload;
     std::int64_t most = 1;
-    if (!options.jobs.empty()) {
+    if (options.jobs.empty()) {
+        workload = cluster::parse_workload(options.workload);
+        names.insert(workload->models.begin(), workload->models.end());
+        most = std::min(workload->most, options.devices);
+    } else {
         study.jobs = cluster::read_jobs(read_file(options.jobs), options.jobs);
-        for (const cluster::Job& job : study.jobs) {
-            names.insert(job.model);
-            most = std::max(most, std::min(job.most_devices, options.devices));
-        }
-        study.speeds = speeds_of(options, names, most);
-        return study;
     }
-    const cluster::Workload workload = cluster::parse_workload(options.workload);
-    names.insert(workload.models.begin(), workload.models.end());
-    study.speeds = speeds_of(options, names, std::min(workload.most, options.devices));
-    study.jobs = make_jobs(workload, study.speeds, options.devices, options.seed);
+    for (const cluster::Job& job : study.jobs) {
+        names.insert(job.model);
+        most = std::max(most, std::min(job.most_devices, options.devices));
+    }
+    if (launch != nullptr) check_even(study.jobs);
+    if (launch != nullptr) prepare(*launch);
+    if (!options.speeds.empty()) {
+        study.speeds = cluster::read_speeds(read_file(options.speeds), options.speeds);
+    } else if (options.run.pilot > 0) {
+        talk(options.common, fmt::format("measuring speeds by {} steps each", options.run.pilot));
+        study.speeds =
+            table_of(options, cluster::measured_points(study.jobs, *launch, options.devices, options.run.pilot));
+    } else {
+        study.speeds = table_of(options, predicted_points(options, names, most));
+    }
+    if (workload) study.jobs = make_jobs(*workload, study.speeds, options.devices, options.seed);
+    if (launch != nullptr) check_even(study.jobs);
     return study;
 }
 
-Json row_of(const cluster::Outcome& outcome) {
-    const cluster::Figures f = figures(outcome);
-    return {{"policy", to_string(outcome.options.policy)},
-            {"complete", f.complete},
-            {"turned_away", f.turned_away},
-            {"unfinished", f.unfinished},
-            {"mean_completion_s", f.mean_completion.value},
-            {"p95_completion_s", f.p95_completion.value},
-            {"mean_wait_s", f.mean_wait.value},
-            {"makespan_s", f.makespan.value},
-            {"utilisation", f.utilisation},
-            {"restarts", f.restarts},
-            {"decisions", outcome.decisions}};
+std::string where(const ClusterOptions& options) {
+    if (options.run.pilot > 0) return "this host, as measured before";
+    return options.speeds.empty() ? options.machine : options.speeds;
 }
 
-Json jobs_of(const Study& study, const cluster::Outcome& outcome) {
-    Json list = Json::array();
-    for (std::size_t j = 0; j < study.jobs.size(); ++j) {
-        const cluster::JobResult& result = outcome.jobs[j];
-        Json json{{"policy", to_string(outcome.options.policy)},
-                  {"job", study.jobs[j].name},
-                  {"model", study.jobs[j].model},
-                  {"ready_s", result.ready.value},
-                  {"turned_away", result.turned_away},
-                  {"restarts", result.restarts},
-                  {"samples", result.trained}};
-        if (result.start) json["start_s"] = result.start->value;
-        if (result.end) json["end_s"] = result.end->value;
-        list.push_back(json);
-    }
-    return list;
-}
-
-Report report_of(const Options& options, const Study& study) {
+Report report_of(const ClusterOptions& options, const Study& study) {
     Json config = configuration(options.job);
     for (const char* key : {"model", "batch"}) config.erase(key);
     config.update({{"machine", options.machine},
@@ -183,41 +113,42 @@ Report report_of(const Options& options, const Study& study) {
                    {"restart", options.restart},
                    {"drop", options.drop}});
     Report report{document("cluster", config), {}, ""};
-    report.tables.push_back({"policies",
-                             fmt::format("{} jobs on {} devices of {}", study.jobs.size(), options.devices,
-                                         options.speeds.empty() ? options.machine : options.speeds),
-                             {{"policy", "policy"},
-                              {"complete", "complete", Show::count},
-                              {"turned_away", "turned away", Show::count},
-                              {"unfinished", "unfinished", Show::count},
-                              {"mean_completion_s", "mean completion", Show::seconds},
-                              {"p95_completion_s", "95 %", Show::seconds},
-                              {"mean_wait_s", "mean wait", Show::seconds},
-                              {"makespan_s", "makespan", Show::seconds},
-                              {"utilisation", "in use", Show::percent},
-                              {"restarts", "restarts", Show::count}}});
+    report.tables.push_back(
+        policies_table(fmt::format("{} jobs on {} devices of {}", study.jobs.size(), options.devices, where(options))));
     report.document["policies"] = report.document["jobs"] = Json::array();
     return report;
 }
 
-int cluster_of_jobs(const Options& options) {
-    if (options.workload == "help") {
-        std::cout << help();
-        return good;
+/// What the starts of jobs cost, measured where the user did not say.
+void measure_costs(const ClusterOptions& options, const Study& study, const cluster::Launch& launch,
+                   std::vector<cluster::Options>& policies) {
+    if (!options.start.empty() && !options.restart.empty()) return;
+    talk(options.common, "measuring what it costs to start a job, and to start it again");
+    const cluster::Costs costs = measured_costs(study.jobs, launch, options.devices);
+    for (cluster::Options& policy : policies) {
+        if (options.start.empty()) policy.start = costs.start;
+        if (options.restart.empty()) policy.restart = costs.restart;
     }
-    check(options);
-    const Study study = study_of(options);
-    Report report = report_of(options, study);
+}
+
+Ran run(const ClusterOptions& options, const Study& study, const cluster::Launch& launch, cluster::Outcome predicted) {
+    talk(options.common,
+         fmt::format("{}: {} predicted", to_string(predicted.options.policy), to_string(figures(predicted).makespan)));
+    cluster::Processes world(study.jobs, launch, std::string{to_string(predicted.options.policy)});
+    cluster::Outcome measured = run_policy(study.jobs, study.speeds, predicted.options, world);
+    return {std::move(predicted), std::move(measured), world.measured()};
+}
+
+void write_pictures(const ClusterOptions& options, const Study& study, const std::vector<cluster::Outcome>& outcomes,
+                    const std::vector<Ran>& runs) {
     std::vector<picture::Gantt> gantts;
     std::vector<Timeline> timelines;
-    for (const std::string& policy : options.policies) {
-        const cluster::Outcome outcome = simulate(study.jobs, study.speeds, simulated(options, policy));
-        report.document["policies"].push_back(row_of(outcome));
-        for (const Json& job : jobs_of(study, outcome)) report.document["jobs"].push_back(job);
-        gantts.push_back(gantt_of(study.jobs, outcome, options.speeds.empty() ? options.machine : options.speeds));
+    const auto add = [&](const cluster::Outcome& outcome, const std::string& on) {
+        gantts.push_back(gantt_of(study.jobs, outcome, on));
         timelines.push_back(timeline(study.jobs, outcome));
-    }
-    print(report, options.common);
+    };
+    for (const cluster::Outcome& outcome : outcomes) add(outcome, where(options));
+    for (const Ran& ran : runs) add(ran.measured, "this host, measured");
     if (!options.gantt.empty()) {
         replace_file(options.gantt, picture::encoded(picture::gantt_picture(gantts), options.gantt));
         talk(options.common, fmt::format("picture: {}", options.gantt));
@@ -226,49 +157,42 @@ int cluster_of_jobs(const Options& options) {
         trace::write(timelines, options.trace, trace::format_of(options.trace));
         talk(options.common, fmt::format("trace: {}", options.trace));
     }
-    return good;
 }
 
-void add_files(CommandLine& app, Options& options) {
-    app.add_option("--jobs", options.jobs, "a table of jobs (docs/systems/cluster.md)")->option_text("FILE.csv");
-    app.add_option("--workload", options.workload, "jobs that are made up; --workload help lists the words")
-        ->option_text("WORKLOAD");
-    app.add_option("--speeds", options.speeds, "step times by devices and batch, instead of predicting them")
-        ->option_text("FILE.csv");
-    app.add_option("--save-speeds", options.save_speeds, "write the predicted ones")->option_text("FILE.csv");
-    app.add_option("--gantt", options.gantt, "draw who has which devices when (.svg, .png or .pdf)")
-        ->option_text("FILE");
-    app.add_option("--trace", options.trace, "the same as timelines (.pftrace, .json or .csv)")->option_text("FILE");
+int cluster_of_jobs(ClusterOptions& options) {
+    if (options.workload == "help") {
+        std::cout << workload_help();
+        return good;
+    }
+    if (options.machine.empty()) options.machine = options.run.folder.empty() ? "summit" : "this-host";
+    check(options);
+    std::optional<LongWork> work;
+    std::optional<cluster::Launch> launch;
+    if (!options.run.folder.empty()) launch = launch_of(options.run, options.job, work.emplace(options.common));
+    const Study study = study_of(options, launch ? &*launch : nullptr);
+    std::vector<cluster::Options> policies;
+    for (const std::string& policy : options.policies) policies.push_back(simulated(options, policy));
+    if (launch) measure_costs(options, study, *launch, policies);
+    Report report = report_of(options, study);
+    std::vector<cluster::Outcome> outcomes;
+    std::vector<Ran> runs;
+    for (const cluster::Options& policy : policies) {
+        const cluster::Outcome& outcome = outcomes.emplace_back(simulate(study.jobs, study.speeds, policy));
+        add_outcome(report, study.jobs, outcome);
+        if (launch && !work->interrupted()) runs.push_back(run(options, study, *launch, outcome));
+    }
+    if (launch) add_runs(report, study.jobs, runs);
+    if (work) work->mark(report);
+    print(report, options.common);
+    write_pictures(options, study, outcomes, runs);
+    return work ? work->exit_code(good) : good;
 }
 
 }  // namespace
 
 Run add_cluster(CommandLine& app) {
-    const auto options = std::make_shared<Options>();
-    add_job(app, options->job);
-    for (const char* option : {"--model", "--batch", "--global-batch"}) app.remove_option(option);
-    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
-    app.add_option("--devices", options->devices, "of the cluster")->option_text("N")->capture_default_str();
-    app.add_option("--most-batch", options->most_per_device, "samples a device that are predicted, at most")
-        ->option_text("N")
-        ->capture_default_str();
-    add_files(app, *options);
-    app.add_option("--policy", options->policies, "fifo, fixed-batch (devices follow the load), elastic (batches too)")
-        ->delimiter(',')
-        ->option_text("NAME[,NAME...]")
-        ->capture_default_str();
-    app.add_option("--interval", options->interval, "between decisions; 0s: whenever a job comes or goes")
-        ->option_text("TIME")
-        ->capture_default_str();
-    app.add_option("--restart", options->restart, "what a job loses when its share changes")
-        ->option_text("TIME")
-        ->capture_default_str();
-    app.add_option("--end", options->end, "of the simulation")->option_text("TIME");
-    app.add_flag("--drop", options->drop, "turn away who does not get devices at the first decision: no queue");
-    app.add_option("--seed", options->seed, "of the made-up jobs")->option_text("N")->capture_default_str();
-    add_common(app, options->common);
+    const auto options = std::make_shared<ClusterOptions>();
+    add_cluster_options(app, *options);
     return [options] { return cluster_of_jobs(*options); };
 }
 

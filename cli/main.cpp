@@ -39,10 +39,11 @@ constexpr std::array table{
         "  mpirun -n 8 rehearse search --model gpt3-175b --machine selene --devices 1024 --global-batch 1536",
         add_search},
     Command{
-        "cluster", "many jobs on one machine: who gets which devices when, under several policies",
+        "cluster", "many jobs on one machine: who gets which devices when, predicted and, with --run, trained",
         "  rehearse cluster --machine summit --devices 24 --workload poisson:model=resnet50+vgg16:jobs=40:hourly=60 "
         "--precision mixed --gantt jobs.svg\n"
         "  rehearse cluster --jobs jobs.csv --speeds speeds.csv --devices 16 --policy fifo,elastic --interval 10min\n"
+        "  rehearse cluster --jobs today.csv --devices 2 --run trained --pilot 20 --policy elastic\n"
         "  rehearse cluster --workload help",
         add_cluster},
     Command{"report", "an application for machine time: scaling, jobs and charge, storage, as PDF and in other formats",

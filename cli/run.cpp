@@ -41,6 +41,8 @@ struct Options {
     std::string order = "shuffled";      // of the samples of files
     std::string trace, machine, weights;
     Tune tune = Tune::on;
+    int most_learners = 0;  // of the auto-tuner; 0: none
+    std::string gain = "5%", patience;
 };
 
 // The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
@@ -71,11 +73,23 @@ void check(const Options& options) {
     check_writable(options.trace, options.common);
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
+    if (options.most_learners < 0 || options.most_learners > 1000) {
+        throw InputError(fmt::format("--tune-learners {}: from 1 to 1000", options.most_learners));
+    }
+    if (options.most_learners > 0 && share_or_infinity("--gain", options.gain) > 1) {
+        throw InputError(fmt::format("--gain {}: from 0% to 100%", options.gain));
+    }
+    const int learners_of_plan = schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners;
+    if (options.most_learners > 0 && (options.job.global_batch || options.job.batch % learners_of_plan != 0)) {
+        throw InputError(fmt::format(
+            "--tune-learners: with --batch, of a rank, whose {} learners share it evenly, not --global-batch",
+            learners_of_plan));
+    }
     if (options.run.learners < 1) throw InputError(fmt::format("--learners {}: at least 1", options.run.learners));
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
-    const bool learners = schedule::parse_plan(options.job.plan).methods.get<Averaging>().learners > 1;
+    const bool learners = options.most_learners > 0 || learners_of_plan > 1;
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
@@ -123,6 +137,10 @@ Json steps_of(const run::Result& result) {
     return steps;
 }
 
+bool speaks_live(const Options& options) {
+    return options.common.format == Format::table && options.common.output.empty();
+}
+
 Report report_of(const Options& options, const Schedule& schedule, const run::Result& result) {
     Json config = configuration(options.job);
     config["steps"] = options.run.steps;
@@ -145,13 +163,28 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(schedule.precision);
     report.document["steps"] = steps_of(result);
+    report.document["samples"] = result.samples;
+    if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
+    for (const run::TuningPhase& phase : result.phases) {
+        report.document["phases"].push_back({{"learners", phase.learners},
+                                             {"steps", phase.steps},
+                                             {"samples_per_s", phase.samples_per_s},
+                                             {"then", phase.then}});
+    }
     const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
     report.document["points"] = Json::array();
     if (timed)
         report.document["points"].push_back(
             report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
-    if (schedule.methods.get<Servers>().count > 0)
-        report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    const bool serves = schedule.methods.get<Servers>().count > 0;
+    if (serves && timed) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    if (!options.patience.empty()) {
+        report.document["lost"] = result.lost;
+        report.document["cut"] = result.cut;
+        report.document["staleness"] = result.staleness;
+        report.footer = fmt::format("workers that died: {}; that a quorum did not wait for: {}", result.lost.size(),
+                                    result.cut.size());
+    }
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
@@ -181,10 +214,22 @@ Report report_of(const Options& options, const Schedule& schedule, const run::Re
                        {"seconds", "time", Show::seconds},
                        {"samples_per_s", "samples/s", Show::number},
                        {"exposed_comm_s", "exposed comm", Show::seconds}}};
-    const bool live = options.common.format == Format::table && options.common.output.empty();
     report.tables.clear();
-    if (!live) report.tables.push_back(steps);
+    if (!speaks_live(options)) report.tables.push_back(steps);
     if (timed) report.tables.push_back(summary);
+    if (!result.phases.empty()) {
+        report.tables.push_back({"phases",
+                                 "the auto-tuner",
+                                 {{"learners", "learners", Show::count},
+                                  {"steps", "steps", Show::count},
+                                  {"samples_per_s", "samples/s", Show::number},
+                                  {"then", "then"}}});
+    }
+    if (options.run.target_loss > 0) {
+        report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
+                                    result.target_reached ? "reached" : "not reached", result.samples,
+                                    options.run.target_loss, options.run.target_samples);
+    }
     return report;
 }
 
@@ -228,31 +273,25 @@ Network load_with_weights(const Options& options) {
     return network;
 }
 
-int train(const run::Session& session, const Options& options) {
-    const Network network = load_with_weights(options);
-    const schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    Schedule schedule = make_schedule(network, job_machine(session, options), plan,
-                                      job_for(options.job, session.size() * options.run.learners));
-    settle(schedule, plan, options.machine);
-    run::Options asked = options.run;
-    asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
-    asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
-    asked.shuffle = options.order == "shuffled";
-    if (asked.check_gradients) {
-        const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
-        asked.single_rank = std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
+// Of 1, 2, ... learners, each with a batch as large as those of the plan have.
+void add_learner_schedules(const run::Session& session, const Options& options, const Network& network,
+                           run::Options& asked) {
+    if (options.most_learners == 0) return;
+    schedule::Plan plan = schedule::parse_plan(options.job.plan);
+    const int learners = plan.methods.get<Averaging>().learners;
+    asked.learner_gain = share_or_infinity("--gain", options.gain);
+    JobOptions job = options.job;
+    for (int m = 1; m <= options.most_learners; ++m) {
+        plan.methods.edit<Averaging>().learners = m;
+        plan.micro_batches = plan.methods.get<Averaging>().period * m;
+        job.batch = options.job.batch / learners * m;
+        asked.by_learners.push_back(std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session, options), plan, job_for(job, session.size()))));
     }
-    const bool speaks = session.rank() == 0;
-    const bool live = speaks && options.common.format == Format::table && options.common.output.empty();
-    if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
-        asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
-        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
-    }
-    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
-        if (live) print_step(step, report);
-    });
-    if (!speaks) return good;
+}
+
+/// What came of it, on one of the ranks; the exit code.
+int tell(const Options& options, const Schedule& schedule, const run::Result& result) {
     if (!result.left_to_host.empty()) {
         talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
     }
@@ -263,7 +302,7 @@ int train(const run::Session& session, const Options& options) {
                                          result.first_step + (diverged - result.steps.begin()), diverged->loss));
         return check_failed;
     }
-    if (live) std::cout << '\n';
+    if (speaks_live(options)) std::cout << '\n';
     print(report_of(options, schedule, result), options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
@@ -271,6 +310,37 @@ int train(const run::Session& session, const Options& options) {
     }
     const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
     return wrong ? check_failed : good;
+}
+
+int train(const run::Session& session, const Options& options) {
+    const Network network = load_with_weights(options);
+    const schedule::Plan plan = schedule::parse_plan(options.job.plan);
+    Schedule schedule = make_schedule(network, job_machine(session, options), plan,
+                                      job_for(options.job, session.size() * options.run.learners));
+    settle(schedule, plan, options.machine);
+    run::Options asked = options.run;
+    asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
+    asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
+    if (!options.patience.empty()) asked.patience = parse_quantity<Seconds>(options.patience);
+    asked.shuffle = options.order == "shuffled";
+    if (asked.check_gradients) {
+        const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
+        asked.single_rank = std::make_shared<const Schedule>(
+            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
+    }
+    add_learner_schedules(session, options, network, asked);
+    const bool speaks = session.rank() == 0;
+    const bool live = speaks && speaks_live(options);
+    if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
+        asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
+        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
+    }
+    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
+        if (live) print_step(step, report);
+    });
+    const int code = session.rank() == result.speaker ? tell(options, schedule, result) : good;
+    if (!result.lost.empty()) session.leave(code);
+    return code;
 }
 
 // What a plan can say, and which of it run does not execute.
@@ -309,6 +379,27 @@ Run add_run(CommandLine& app) {
         ->capture_default_str()
         ->option_text("N");
     add_learner_options(app, options->run.first_idle, options->run.learner_paces);
+    app.add_option("--tune-learners", options->most_learners,
+                   "with data:learners=N: add and remove learners, up to so many, by the samples a second that they "
+                   "come to (Crossbow); each keeps its batch")
+        ->option_text("MOST");
+    app.add_option("--gain", options->gain, "of --tune-learners: a learner is added as long as it gains so much")
+        ->option_text("SHARE")
+        ->capture_default_str();
+    app.add_option("--tuning-steps", options->run.tuning_steps, "of --tune-learners: steps of a measurement")
+        ->option_text("N")
+        ->capture_default_str();
+    app.add_option("--target-loss", options->run.target_loss,
+                   "end once the mean loss of the last --target-samples, each before it was learnt, is so low")
+        ->option_text("X");
+    app.add_option("--target-samples", options->run.target_samples, "see --target-loss")
+        ->option_text("N")
+        ->capture_default_str();
+    app.add_option(
+           "--patience", options->patience,
+           "with servers: a worker of which nothing is heard for so long has died, and the others go on (mpirun "
+           "--enable-recovery); with quorum=X in the plan, who is slow is not waited for")
+        ->option_text("TIME");
     app.add_option("--unlocked", options->run.unlocked,
                    "so many threads make the updates of local=N on a rank's one model at the same time, without locks "
                    "(Project Adam)")
@@ -368,6 +459,11 @@ Run add_run(CommandLine& app) {
         ->option_text("N");
     app.add_flag("--resume", options->run.resume,
                  "go on from the newest checkpoint of the folder, under this plan or another; --steps counts all");
+    app.add_flag("--rebatch", options->run.rebatch,
+                 "with --resume: the checkpoint may be of another batch; goes on at the sample it had come to");
+    app.add_option("--stop-file", options->run.stop_file,
+                   "once this file is there, the step under way is the last: saved, and told as any end")
+        ->option_text("FILE");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
     app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")

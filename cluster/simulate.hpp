@@ -23,6 +23,8 @@ struct Options {
     std::int64_t devices = 1;
     Seconds interval{};  // decisions are made at multiples of it where something has changed; 0: at once
     Seconds restart{};   // of a job whose share changes: saves, stops, loads; it keeps its devices meanwhile
+    Seconds start{};     // of a job that begins: it has its devices and does not train yet
+    bool even = false;   // batches are multiples of the devices: what `run` trains with
     bool queue = true;   // false: who does not get devices at the first decision after its arrival is turned away
     std::optional<Seconds> end{};  // of the simulation
 };

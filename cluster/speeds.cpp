@@ -55,7 +55,7 @@ double Speeds::samples_per_s(std::int64_t devices, std::int64_t batch) const {
     return seconds > 0 ? static_cast<double>(batch) / seconds : 0;
 }
 
-Share Speeds::best(std::int64_t devices, BatchRange batches) const {
+Share Speeds::best(std::int64_t devices, BatchRange batches, bool even) const {
     Share best;
     if (devices < 1) return best;
     std::set<std::int64_t> candidates{batches.least, batches.most, batches.most / devices * devices,
@@ -68,7 +68,7 @@ Share Speeds::best(std::int64_t devices, BatchRange batches) const {
         for (const auto& [batch, step] : std::prev(above)->second) candidates.insert(batch * devices);
     }
     for (const std::int64_t batch : candidates) {
-        if (batch < batches.least || batch > batches.most) continue;
+        if (batch < batches.least || batch > batches.most || (even && batch % devices != 0)) continue;
         const double rate = samples_per_s(devices, batch);
         if (rate > best.samples_per_s) best = {devices, batch, rate};
     }

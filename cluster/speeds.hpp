@@ -44,8 +44,8 @@ public:
     double samples_per_s(std::int64_t devices, std::int64_t batch) const;
 
     /// The fastest of the batches in the range that are a multiple of the devices, or the range's ends. Between points
-    /// b / step(b) rises or falls throughout, so only points and ends are looked at.
-    Share best(std::int64_t devices, BatchRange batches) const;
+    /// b / step(b) rises or falls throughout, so only points and ends are looked at. `even`: multiples alone.
+    Share best(std::int64_t devices, BatchRange batches, bool even = false) const;
 
     std::int64_t most_devices() const { return rows_.rbegin()->first; }
     /// Samples that one device holds at most, where so many work together.

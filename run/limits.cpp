@@ -156,8 +156,8 @@ std::string pieces_under_lamb(const Asked& asked) {
 
 std::string pull_of_one(const Asked& asked) {
     const Averaging& averaging = asked.schedule.methods.get<Averaging>();
-    const bool alone =
-        shards(asked.schedule.mesh) == 1 && averaging.learners == 1 && asked.schedule.methods.get<Servers>().count == 0;
+    const bool alone = shards(asked.schedule.mesh) == 1 && averaging.learners == 1 &&
+                       asked.options.by_learners.empty() && asked.schedule.methods.get<Servers>().count == 0;
     return words(averaging.elastic > 0 && alone, "elastic with one model");
 }
 
@@ -257,7 +257,8 @@ std::span<const Limit> limits_of_plans() {
          "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
          [](const Asked& a) {
              const Servers& servers = a.schedule.methods.get<Servers>();
-             return words(servers.shared || servers.copies > 1 || servers.quorum < 1, "servers");
+             const bool cuts = servers.quorum < 1 && a.options.patience.value <= 0;
+             return words(servers.shared || servers.copies > 1 || cuts, "servers");
          }},
         {"LAMB where ranks have pieces of tensors",
          "it needs the norms of whole tensors, and a rank knows those of its pieces", pieces_under_lamb},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -69,6 +70,13 @@ RankIndex Session::rank() const { return RankIndex{impl_->world.rank()}; }
 std::int64_t Session::size() const { return impl_->world.size(); }
 std::int64_t Session::local_size() const { return impl_->local_size; }
 int Session::threads() const { return impl_->threads; }
+
+void Session::leave(int exit_code) const {
+    std::cout << std::flush;
+    std::cerr << std::flush;
+    std::fflush(nullptr);
+    std::_Exit(exit_code);
+}
 
 void Session::abort(int exit_code) const {
     MPI_Abort(MPI_COMM_WORLD, exit_code);

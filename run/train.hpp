@@ -28,6 +28,8 @@ public:
     std::int64_t size() const;
     std::int64_t local_size() const;  // ranks on this host
     int threads() const;              // of each rank's kernels: 1, or OMP_NUM_THREADS
+    /// Ends this rank, by itself: MPI's own end would wait for ranks that have died.
+    [[noreturn]] void leave(int exit_code) const;
     /// Ends the whole job: what a rank calls when it cannot go on, so that the others do not wait for it.
     [[noreturn]] void abort(int exit_code) const;
     /// What main does in a job: runs `body` and returns its exit code. When `body` throws, "program: rank 1: why" goes
@@ -50,15 +52,27 @@ struct Options {
     /// each takes as many; and how many times as long each takes for its parts (it sleeps the rest). Empty: no longer.
     bool first_idle = false;
     std::vector<double> learner_paces{};
+    /// Of 1, 2, ... learners a rank, each with as large a part of the batch, what they do; the schedule is one of
+    /// these, and learners are added and removed by what they come to (run/methods/learner_tuner). Empty: they stay.
+    std::vector<std::shared_ptr<const Schedule>> by_learners{};
+    double learner_gain = 0.05;  // of samples a second, that another learner has to bring
+    int tuning_steps = 10;       // from which samples a second are measured, after one that is not
+    /// With servers, above 0: of whom nothing is heard for so long has died, and is not waited for; then a plan's
+    /// quorum ends the training, too. 0: all ranks live to the end.
+    Seconds patience{};
     int unlocked = 0;  // threads of a rank that update its one model without locks, with local=N; 0: one at a time
     Bytes scratch_limit = kernels::default_scratch_limit;
     kernels::Choices tuned{};  // followed where no backend and no algorithm is asked for; the same on all ranks
     std::uint64_t seed = 1;
     float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
-    float second_factor = 0.999F;       // beta 2 of Adam and LAMB
-    float epsilon = 0;                  // what keeps their divisors from 0; 0: default_epsilon
-    float loss_scale = 65536;           // of fp16 and mixed, at the start; halved when gradients overflow
-    int growth_interval = 2000;         // and doubled after so many steps without
+    float second_factor = 0.999F;  // beta 2 of Adam and LAMB
+    float epsilon = 0;             // what keeps their divisors from 0; 0: default_epsilon
+    float loss_scale = 65536;      // of fp16 and mixed, at the start; halved when gradients overflow
+    int growth_interval = 2000;    // and doubled after so many steps without
+    /// Ends the training once the loss, as a mean over the last so many samples before each of them was learnt, is so
+    /// low; 0: after `steps`.
+    double target_loss = 0;
+    std::int64_t target_samples = 1024;
     bool check_gradients = false;       // compare with the same global batch on one rank; the result's gradient_error
     bool record = true;                 // events into the timeline
     std::string data = "synthetic";     // or "climate", "idx:FOLDER", "FILE.h5"
@@ -68,6 +82,8 @@ struct Options {
     std::string checkpoint{};              // the folder to save to; empty: nothing is saved
     int checkpoint_every = 1;              // steps
     bool resume = false;                   // go on from the newest checkpoint there, if there is one
+    bool rebatch = false;     // which may have been trained with other samples a step: goes on at its next sample
+    std::string stop_file{};  // once it is there: the step under way is the last; what is asked for at the end is saved
     /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
     /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> single_rank{};
@@ -92,12 +108,25 @@ struct StepReport {
     bool skipped = false;  // nothing was updated: gradients had overflowed
 };
 
+/// Some steps with as many learners a rank.
+struct TuningPhase {
+    int learners = 1, steps = 0;
+    double samples_per_s = 0;    // of the median step, the first one left out
+    std::string_view then = "";  // "add", "remove" or "stay"; empty: the training ended
+};
+
 struct Result {
     Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
     int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
+    std::int64_t samples = 0;      // that the weights were trained on, those before the checkpoint included
     std::vector<float> weights;    // of all buckets, one after the other
     std::vector<float> gradients;  // of the last step, likewise
+    std::vector<TuningPhase> phases{};
+    std::vector<std::int64_t> lost{};  // workers that died
+    std::vector<std::int64_t> cut{};   // workers that were told to stop as a quorum was through
+    std::int64_t speaker = 0;          // the first rank of the job that is left
+    bool target_reached = false;
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
     std::string left_to_host{};      // of a device: "1 of 12 layers: matmul", or empty

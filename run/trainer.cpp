@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
 #include "run/job_check.hpp"
+#include "run/loss_target.hpp"
 #include "run/methods/learners.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/worker_trainer.hpp"
@@ -39,7 +42,8 @@ namespace {
 struct ServerJob {
     const kernels::Communicator& all;
     ServerLinks links;
-    std::vector<std::vector<double>> figures{};  // of each step
+    std::optional<kernels::Communicator> left{}, left_workers{};  // where some may have died: after the last step
+    std::vector<std::vector<double>> figures{};                   // of each step
     ServerLogs logs{};
 };
 
@@ -71,24 +75,38 @@ public:
 
     Result train(const Report& report) {
         Result result;
-        const int first = result.first_step = saver_->begin();
+        const Beginning begin = saver_->begin();
+        const auto first = result.first_step = static_cast<int>(begin.step);
+        feed_.start_at(begin.step, begin.samples);
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
         for (int step = first; step < options_.steps; ++step) {
+            if (may_lose() && is_cut(job_->all, schedule_)) break;
             if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
-            saver_->after(step);
+            done_ = step + 1;
+            result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
+            const bool last = done_ == options_.steps || result.target_reached || asked_to_stop();
+            saver_->after(step, last);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
+            if (last) break;
         }
+        result.samples = begin.samples + (done_ - begin.step) * global_batch(schedule_);
+        if (may_lose()) find_who_is_left(result);
         if (job_ != nullptr) {
             share(result);
-            for (std::size_t i = 0; i < result.steps.size() && report && world_.rank() == 0; ++i) {
+            for (std::size_t i = 0; i < result.steps.size() && report && job_workers().rank() == 0; ++i) {
                 report(static_cast<int>(i), result.steps[i]);
             }
         }
         feed_.end();
+        if (may_lose()) {
+            result.weights = floats_of(program_.tensors().weights());
+            result.gradients = floats_of(program_.tensors().applied());
+            return result;
+        }
         const double last_ahead = measure_ahead(world_);
         recording_.align({first_time, first_ahead, now(), last_ahead});
         result.timeline = make_timeline(schedule_, world_, recording_);
@@ -109,6 +127,34 @@ private:
         }
         return std::make_unique<RankSaver>(job_ == nullptr ? world_ : job_->all, schedule_, options_,
                                            [this](const UseNumbers& use) { program_.visit_own_state(use); });
+    }
+
+    bool may_lose() const { return job_ != nullptr && options_.patience.value > 0; }
+    const kernels::Communicator& job_workers() const { return job_->left_workers ? *job_->left_workers : world_; }
+
+    /// Ranks that are there make communicators of their own. A step that somebody did not make has no share in it.
+    void find_who_is_left(Result& result) {
+        const Attended attended = say_goodbye(job_->all, schedule_, done_);
+        const std::int64_t workers = ranks(schedule_.mesh);
+        std::vector<std::int64_t> left;
+        std::ranges::copy_if(attended.left, std::back_inserter(left), [&](std::int64_t r) { return r < workers; });
+        job_->left = job_->all.among(attended.left);
+        job_->left_workers = job_->all.among(left);
+        result.lost = attended.lost;
+        result.cut = attended.cut;
+        result.speaker = left.front();
+        job_->figures.resize(
+            static_cast<std::size_t>(options_.steps),
+            std::vector<double>(figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_).size(), 0.0));
+        result.steps.resize(job_->figures.size());
+    }
+
+    /// Rank 0 looks whether the file is there.
+    bool asked_to_stop() const {
+        if (options_.stop_file.empty()) return false;
+        char there = world_.rank() == 0 && std::filesystem::exists(options_.stop_file) ? 1 : 0;
+        world_.broadcast(std::as_writable_bytes(std::span{&there, 1}), 0, kernels::considerate());
+        return there != 0;
     }
 
     StepReport train_step(int step) {
@@ -140,10 +186,10 @@ private:
     void share(Result& result) {
         for (std::size_t i = 0; i < job_->figures.size(); ++i) {
             const Seconds waited = result.steps[i].input_wait;
-            result.steps[i] = reported(world_, schedule_, program_, job_->figures[i]);
+            result.steps[i] = reported(job_workers(), schedule_, program_, job_->figures[i]);
             result.steps[i].input_wait = waited;
         }
-        job_->logs = share_logs(job_->all, schedule_, {});
+        job_->logs = share_logs(job_->left ? *job_->left : job_->all, schedule_, {});
         result.staleness = staleness(job_->logs);
     }
 
@@ -151,7 +197,7 @@ private:
     void save_named() {
         if (options_.save.empty() && options_.save_gradients.empty()) return;
         Checkpoint whole = gather(world_, schedule_, program_, With::gradients);
-        whole.steps = options_.steps;
+        whole.steps = done_;
         if (world_.rank() != 0) return;
         if (!options_.save.empty()) save_weights(options_.save, schedule_.network, whole);
         if (!options_.save_gradients.empty()) save_gradients(options_.save_gradients, schedule_.network, whole);
@@ -257,6 +303,8 @@ private:
     std::vector<float> weights_before_;  // the last step's update
     std::vector<bool> skipped_;          // of each step
     float last_scale_ = 1;
+    int done_ = 0;  // steps
+    LossTarget target_{options_};
 };
 
 /// Ranks train, servers serve, on the hosts. What a server returns has neither steps nor gradients.
@@ -267,6 +315,16 @@ Result train_with_servers(const kernels::Communicator& all, const Schedule& sche
     const kernels::Communicator own = all.split(serves ? 1 : 0, all.rank());
     ServerJob job{all, link_servers(all, schedule)};
     if (!serves) return Trainer{own, schedule, options, probe, device, &job}.train(report);
+    if (options.patience.value > 0) {
+        const auto [log, attended] =
+            serve_who_is_there(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
+        const kernels::Communicator left = all.among(attended.left);
+        Result result;
+        result.staleness = staleness(share_logs(left, schedule, log));
+        result.lost = attended.lost;
+        result.speaker = attended.left.front();
+        return result;
+    }
     const std::vector<Served> log = serve(all, schedule, static_cast<int>(all.rank() - ranks), options, job.links);
     Result result;
     result.staleness = staleness(share_logs(all, schedule, log));
@@ -279,7 +337,7 @@ Result train_on(const kernels::Communicator& world, const Schedule& schedule, co
                 const Report& report, const Probe& probe, kernels::Device* device) {
     rehearse::check(schedule);
     check_job(world, schedule, options, device == nullptr ? std::string_view{options.device} : device->name());
-    if (schedule.methods.get<Averaging>().learners > 1 || options.unlocked > 0) {
+    if (schedule.methods.get<Averaging>().learners > 1 || options.unlocked > 0 || !options.by_learners.empty()) {
         return train_with_threads(world, schedule, options, report);
     }
     if (device == nullptr) device = kernels::usable_device(options.device);

@@ -43,6 +43,7 @@ COMMANDS = [
     "study --model gpt-h{{width}}-a2-l1-v16@8 --space width=8|16 --space learning-rate=1e-2..1:log --population 2 --rounds 2 --steps 2 --batch 2 --machine titanx-server",
     "study --model gpt-h16-a2-l1-v16@8 --space learning-rate=1e-2..1:log --population 4 --machine titanx-server --devices 2",
     "cluster --machine summit --devices 24 --workload poisson:model=vgg16:jobs=3:batch=256:most=6",
+    "cluster --jobs ROOT/tests/data/cluster/jobs.csv --speeds ROOT/tests/data/cluster/speeds.csv --devices 2 --run {}/ran --policy fifo",
     "compare {}/predicted.json {}/measured.json",
     "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
     "bench nccl-table --machine selene --nodes 2",

@@ -5,6 +5,7 @@
 #
 #   scripts/netlab.sh up 4 --rate 1gbit
 #   scripts/netlab.sh run 4 build/release/cli/rehearse bench allreduce --max 4MiB
+#   scripts/netlab.sh run 2 --on 1,3 COMMAND...         on these of the hosts that are up, whatever the number says
 #   scripts/netlab.sh down
 #   scripts/netlab.sh run 2 --rate 10gbit COMMAND...    brings hosts up for this one command, and takes them down
 #
@@ -17,7 +18,7 @@ set -euo pipefail
 refuse() { echo "netlab: cannot: $*" >&2; exit 3; }
 wrong() { echo "netlab: $*; see the head of $0" >&2; exit 2; }
 
-name=rh$PPID rate=1gbit burst=64kb per_host=1 word=${1:-} hosts=
+name=rh$PPID rate=1gbit burst=64kb per_host=1 on= word=${1:-} hosts=
 case $word in up | run | down) shift ;; *) wrong "'$word': up, run or down" ;; esac
 if [[ $word != down ]]; then
     hosts=${1:-}
@@ -30,12 +31,14 @@ while [[ ${1:-} == --* ]]; do
         --name) name=$2 ;;
         --rate) rate=$2 ;;
         --per-host) per_host=$2 ;;
+        --on) on=$2 ;;
         *) wrong "unknown option $1" ;;
     esac
     shift 2
 done
 [[ $name =~ ^[a-z][a-z0-9]{0,10}$ ]] || wrong "--name '$name': up to eleven small letters and digits"
 [[ $rate =~ ^[0-9]+[kmg]bit$ ]] || wrong "--rate '$rate': like 1gbit, 100mbit"
+[[ $on =~ ^([0-9]+(,[0-9]+)*)?$ ]] || wrong "--on '$on': numbers of hosts, like 0,2"
 [[ $per_host =~ ^[1-9][0-9]*$ ]] || wrong "--per-host '$per_host': 1 or more"
 folder=${TMPDIR:-/tmp}/netlab-$name
 
@@ -109,13 +112,14 @@ EOF
 run() {
     command -v mpirun > /dev/null || refuse "mpirun is missing: install openmpi-bin"
     [[ $# -gt 0 ]] || wrong "run: which command?"
-    local i list=""
-    for ((i = 0; i < hosts; ++i)); do
+    local i list="" wanted
+    IFS=, read -ra wanted <<< "${on:-$(seq -s, 0 $((hosts - 1)))}"
+    for i in "${wanted[@]}"; do
         ip netns list | grep -q "^$name-h$i\b" || wrong "$name has no host $i: bring up as many"
         list+=${list:+,}$name-h$i:$per_host
     done
     [[ $per_host -gt 1 ]] || export NETLAB_PIN=1
-    "$folder/agent" "$name-h0" mpirun --allow-run-as-root --host "$list" -n $((hosts * per_host)) \
+    "$folder/agent" "$name-h${wanted[0]}" mpirun --allow-run-as-root --host "$list" -n $((${#wanted[@]} * per_host)) \
         --mca plm_rsh_agent "$folder/agent" --mca orte_tmpdir_base "$folder" --mca pml ob1 --mca btl tcp,self \
         --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 --bind-to none "$(printf '%q ' "$@")"
 }

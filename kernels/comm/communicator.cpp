@@ -108,6 +108,24 @@ void Communicator::receive(std::span<std::byte> bytes, std::int64_t from) const 
     });
 }
 
+bool Communicator::has_sent(std::int64_t from) const {
+    int waits = 0;
+    check(MPI_Iprobe(static_cast<int>(from), tag, impl_->comm, &waits, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    return waits != 0;
+}
+
+Communicator Communicator::among(std::span<const std::int64_t> ranks) const {
+    const std::vector<int> members(ranks.begin(), ranks.end());
+    MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+    check(MPI_Comm_group(impl_->comm, &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &group), "MPI_Group_incl");
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_create_group(impl_->comm, group, tag, &part), "MPI_Comm_create_group");
+    MPI_Group_free(&group);
+    MPI_Group_free(&all);
+    return Communicator{std::make_unique<Impl>(part)};
+}
+
 void Communicator::broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle) const {
     in_parts(bytes, [&](std::byte* part, int size) {
         MPI_Request request = MPI_REQUEST_NULL;

@@ -38,6 +38,10 @@ public:
     /// The n-th send to a rank meets its n-th receive, which must be of the same size.
     void send(std::span<const std::byte> bytes, std::int64_t to) const;
     void receive(std::span<std::byte> bytes, std::int64_t from) const;
+    /// Whether a message of that rank waits to be received.
+    bool has_sent(std::int64_t from) const;
+    /// Collective over these ranks alone, which are ascending: others may have died.
+    Communicator among(std::span<const std::int64_t> ranks) const;
 
     void broadcast(std::span<std::byte> bytes, std::int64_t root, const Idle& idle = {}) const;
     /// The values of all ranks, which give equally many, one rank after the other.

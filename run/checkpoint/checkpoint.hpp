@@ -26,8 +26,9 @@ struct LayerState {
 
 struct Checkpoint {
     std::string network, optimizer;
-    std::int64_t steps = 0;  // that have been done
-    std::int64_t global_batch = 0;
+    std::int64_t steps = 0;         // that have been done
+    std::int64_t samples = 0;       // that these were made of
+    std::int64_t global_batch = 0;  // of the last of them
     std::uint64_t seed = 0;
     ProgramState program{};
     std::vector<LayerState> layers{};  // of the network's layers

@@ -57,6 +57,7 @@ void write(const H5& file, const RankStates& states) {
 
 void write(const H5& file, const Checkpoint& checkpoint) {
     write_header(file, schema, checkpoint);
+    write_attribute(file, "samples", checkpoint.samples);
     write_attribute(file, "loss_scale", static_cast<double>(checkpoint.program.loss_scale));
     write_attribute(file, "good_steps", checkpoint.program.good_steps);
     write_attribute(file, "updates", checkpoint.program.updates);
@@ -204,6 +205,12 @@ Checkpoint load(const std::filesystem::path& path, const Schedule& schedule) {
         expect_kind(file, where, schema);
         Checkpoint checkpoint = empty_checkpoint(schedule);
         read_header(file, where, checkpoint);
+        // Before batches could change, each step had as many.
+        checkpoint.samples = has_attribute(file, "samples") ? integer_attribute(file, "samples", where)
+                                                            : checkpoint.steps * checkpoint.global_batch;
+        if (checkpoint.samples < 0) {
+            throw InputError(fmt::format("{}: says that its steps had {} samples", where, checkpoint.samples));
+        }
         read_program(file, where, checkpoint.program);
         for (std::size_t i = 0; i < checkpoint.layers.size(); ++i) {
             const std::string& name = schedule.network.layers[i].name;

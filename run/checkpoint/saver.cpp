@@ -41,9 +41,10 @@ State checked(State state, const Options& options, std::int64_t global_batch, co
     if (state.seed != options.seed) {
         throw InputError(fmt::format("{}: was trained with --seed {}, not {}", where, state.seed, options.seed));
     }
-    if (state.global_batch != global_batch) {
-        throw InputError(fmt::format("{}: was trained with {} samples a step, not {}: its steps are others", where,
-                                     state.global_batch, global_batch));
+    if (state.global_batch != global_batch && !options.rebatch) {
+        throw InputError(fmt::format(
+            "{}: was trained with {} samples a step, not {}: its steps are others; --rebatch goes on with {}", where,
+            state.global_batch, global_batch, global_batch));
     }
     if (state.steps >= options.steps) {
         throw InputError(fmt::format("{}: has {} steps already; ask for more with --steps", where, state.steps));
@@ -61,29 +62,29 @@ void check_counts(const RankStates& states, const std::vector<double>& counts, c
     }
 }
 
-bool saves_after(const Options& options, int step) {
+bool saves_after(const Options& options, int step, bool last = false) {
     if (options.checkpoint.empty()) return false;
-    return (step + 1) % options.checkpoint_every == 0 || step + 1 == options.steps;
+    return last || (step + 1) % options.checkpoint_every == 0 || step + 1 == options.steps;
 }
 
 }  // namespace
 
-int NetworkSaver::begin() {
-    if (options_.checkpoint.empty()) return 0;
+Beginning NetworkSaver::begin() {
+    if (options_.checkpoint.empty()) return {};
     Checkpoint state = empty_checkpoint(schedule_);
     if (world_.rank() == 0) {
         check_folder(options_);
         const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
         if (file) state = checked(load(*file, schedule_), options_, global_batch(schedule_), *file);
     }
-    double steps = static_cast<double>(state.steps);
-    world_.broadcast(std::as_writable_bytes(std::span{&steps, 1}), 0, kernels::considerate());
-    if (steps > 0) scatter(world_, schedule_, state, program_);
-    return static_cast<int>(steps);
+    beginning_ = {state.steps, state.samples};
+    world_.broadcast(std::as_writable_bytes(std::span{&beginning_, 1}), 0, kernels::considerate());
+    if (beginning_.step > 0) scatter(world_, schedule_, state, program_);
+    return beginning_;
 }
 
-void NetworkSaver::after(int step) {
-    if (!saves_after(options_, step)) return;
+void NetworkSaver::after(int step, bool last) {
+    if (!saves_after(options_, step, last)) return;
     const std::vector<float> applied = floats_of(program_.tensors().applied());
     if (schedule_.methods.get<Lag>().steps > 0) {  // what the next step would do first
         program_.tensors().keep_gradients();
@@ -93,6 +94,7 @@ void NetworkSaver::after(int step) {
     if (schedule_.methods.get<Lag>().steps > 0) assign(program_.tensors().applied(), applied);
     if (world_.rank() != 0) return;
     state.steps = step + 1;
+    state.samples = beginning_.samples + (state.steps - beginning_.step) * global_batch(schedule_);
     state.seed = options_.seed;
     save(options_.checkpoint, state);
 }
@@ -113,8 +115,8 @@ std::vector<float> RankSaver::own() const {
     return numbers;
 }
 
-int RankSaver::begin() {
-    if (options_.checkpoint.empty()) return 0;
+Beginning RankSaver::begin() {
+    if (options_.checkpoint.empty()) return {};
     RankStates states = empty();
     std::vector<float> numbers = own();
     const auto count = static_cast<double>(numbers.size());
@@ -128,7 +130,7 @@ int RankSaver::begin() {
         }
     }
     job_.broadcast(std::as_writable_bytes(std::span{&states.steps, 1}), 0, kernels::considerate());
-    if (states.steps == 0) return 0;
+    if (states.steps == 0) return {};
     for (std::int64_t rank = 1; rank < job_.size(); ++rank) {
         if (job_.rank() == 0) job_.send(std::as_bytes(std::span{states.ranks[static_cast<std::size_t>(rank)]}), rank);
         if (job_.rank() == rank) job_.receive(std::as_writable_bytes(std::span{numbers}), 0);
@@ -140,11 +142,11 @@ int RankSaver::begin() {
         std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(from), values.size(), values.begin());
         from += values.size();
     });
-    return static_cast<int>(states.steps);
+    return {states.steps, states.steps * global_batch(schedule_)};
 }
 
-void RankSaver::after(int step) {
-    if (!saves_after(options_, step)) return;
+void RankSaver::after(int step, bool last) {
+    if (!saves_after(options_, step, last)) return;
     const std::vector<float> numbers = own();
     const std::vector<std::vector<std::byte>> all = job_.gather(std::as_bytes(std::span{numbers}));
     if (job_.rank() != 0) return;

@@ -16,6 +16,12 @@
 
 namespace rehearse::run {
 
+/// Where a training begins.
+struct Beginning {
+    std::int64_t step = 0;     // the first that it makes
+    std::int64_t samples = 0;  // that those before it were made of
+};
+
 /// Does nothing unless the options ask for checkpoints.
 class Saver {
 public:
@@ -23,11 +29,11 @@ public:
     Saver(const Saver&) = delete;
     Saver& operator=(const Saver&) = delete;
     virtual ~Saver() = default;
-    /// Collective: the step to begin with. InputError where checkpoints cannot be written, where others are there that
+    /// Collective: where to begin. InputError where checkpoints cannot be written, where others are there that
     /// nobody asked to go on from, or where they are of another training.
-    virtual int begin() = 0;
-    /// Collective, between two steps: when it returns, the step will not be lost.
-    virtual void after(int step) = 0;
+    virtual Beginning begin() = 0;
+    /// Collective, between two steps: when it returns, the step will not be lost. `last`: no other one follows.
+    virtual void after(int step, bool last) = 0;
 };
 
 /// Saves one network's state, whatever the plan is that goes on from it. What it is given outlives it.
@@ -37,8 +43,8 @@ public:
                  Executor& executor)
         : world_(world), schedule_(schedule), options_(options), program_(program), executor_(executor) {}
 
-    int begin() override;
-    void after(int step) override;
+    Beginning begin() override;
+    void after(int step, bool last) override;
 
 private:
     const kernels::Communicator& world_;
@@ -46,6 +52,7 @@ private:
     const Options& options_;
     Program& program_;
     Executor& executor_;
+    Beginning beginning_;
 };
 
 using VisitState = std::function<void(const UseNumbers& use)>;
@@ -57,8 +64,8 @@ public:
     RankSaver(const kernels::Communicator& job, const Schedule& schedule, const Options& options, VisitState visit)
         : job_(job), schedule_(schedule), options_(options), visit_(std::move(visit)) {}
 
-    int begin() override;
-    void after(int step) override;
+    Beginning begin() override;
+    void after(int step, bool last) override;
     /// How many steps there are until after() is to be called again, from `step` on: those that a server serves at
     /// once.
     int steps_from(int step) const;

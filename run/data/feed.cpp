@@ -67,7 +67,7 @@ void Feed::fill(const Wanted& wanted, const Blocks& blocks, std::span<float> inp
     const std::size_t size = input.size() / samples, rows = labels.size() / samples;
     const std::size_t words = ids.size() / samples;
     for (std::size_t i = 0; i < samples; ++i) {
-        const std::int64_t sample = wanted.step * global_batch_ + wanted.first + static_cast<std::int64_t>(i);
+        const std::int64_t sample = before_ + wanted.step * global_batch_ + wanted.first + static_cast<std::int64_t>(i);
         fill_sample(sample, blocks, input.subspan(i * size, size), ids.subspan(i * words, words),
                     labels.subspan(i * rows, rows));
     }

@@ -24,6 +24,9 @@ public:
     Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle, std::int64_t left_out,
          std::int64_t own_first);
 
+    /// The first sample of step `step` is the training's `sample`-th; without this steps before it had as many each.
+    void start_at(std::int64_t step, std::int64_t sample) { before_ = sample - step * global_batch_; }
+
     /// From now on the samples of steps [first, end) for `program` are read a step ahead, by a thread of its own; not
     /// those that are made up, which is done before a step's clock starts, so that a step is measured as it is
     /// predicted.
@@ -50,6 +53,7 @@ private:
 
     Samples samples_;
     std::int64_t global_batch_, own_first_;
+    std::int64_t before_ = 0;  // how many more samples than steps of this batch came before
     bool made_up_;
     Shape shape_;                                      // of a sample's input
     std::array<std::shared_ptr<std::byte>, 2> rooms_;  // of what is read ahead: pinned, where it goes to a device

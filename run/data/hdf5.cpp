@@ -225,6 +225,11 @@ void write_plain(const H5& parent, const std::string& name, std::span<const floa
     write_set(parent, name, values, shape, without_times(H5P_DATASET_CREATE));
 }
 
+bool has_attribute(const H5& parent, const std::string& name) {
+    const Lock lock{one_thread};
+    return H5Aexists(parent.id(), name.c_str()) > 0;
+}
+
 void write_attribute(const H5& parent, const std::string& name, const std::string& text) {
     const Lock lock{one_thread};
     const H5 type{check(H5Tcopy(H5T_C_S1), "a type"), H5Tclose};

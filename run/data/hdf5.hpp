@@ -60,6 +60,7 @@ void write_attribute(const H5& parent, const std::string& name, double value);
 void write_attribute(const H5& parent, const std::string& name, std::int64_t value);
 
 /// InputError that names `where` when it is absent, or no single value of that kind.
+bool has_attribute(const H5& parent, const std::string& name);
 std::string text_attribute(const H5& parent, const std::string& name, const std::string& where);
 double number_attribute(const H5& parent, const std::string& name, const std::string& where);
 std::int64_t integer_attribute(const H5& parent, const std::string& name, const std::string& where);

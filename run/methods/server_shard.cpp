@@ -2,6 +2,7 @@
 #include "run/methods/server_shard.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -122,22 +123,26 @@ public:
         for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
     }
 
-    /// All that workers send in steps [first, end).
-    void serve(int first, int end) {
-        if (pushes_.empty()) return;
+    using GoesOn = std::function<bool(std::span<const RankIndex> heard)>;
+
+    /// What workers send in steps [first, end): all of it, or as long as `goes_on`, told who has come, says so.
+    void serve(int first, int end, const GoesOn& goes_on = {}) {
+        if (pushes_.empty() && !goes_on) return;
         std::vector<std::unique_ptr<Worker>> workers;
         for (auto& [pair, link] : links_) {
+            if (pushes_.empty()) break;
             workers.push_back(std::make_unique<Worker>(pair.first, link, pushes_, first, end));
         }
         kernels::Idle idle = kernels::attentive();
-        while (!std::ranges::all_of(workers, &Worker::is_through)) {
-            bool moved = false;
+        for (;;) {
+            std::vector<RankIndex> heard;
             for (const std::unique_ptr<Worker>& worker : workers) {
                 if (!worker->has_come()) continue;
-                moved = true;
+                heard.push_back(worker->served().rank);
                 take(*worker);
             }
-            if (moved) {
+            if (goes_on ? !goes_on(heard) : std::ranges::all_of(workers, &Worker::is_through)) return;
+            if (!heard.empty()) {
                 idle = kernels::attentive();
             } else {
                 idle();
@@ -237,19 +242,34 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
     Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
     RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
     ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
-    for (int step = saver.begin(); step < options.steps;) {
+    for (auto step = static_cast<int>(saver.begin().step); step < options.steps;) {
         const int steps = saver.steps_from(step);
         shard.serve(step, step + steps);
         step += steps;
-        saver.after(step - 1);
+        saver.after(step - 1, step == options.steps);
     }
     return shard.log();
+}
+
+std::pair<std::vector<Served>, Attended> serve_who_is_there(const kernels::Communicator& job, const Schedule& schedule,
+                                                            int server, const Options& options, ServerLinks& links) {
+    const Schedule kept = kept_by_server(schedule, server);
+    const KernelSelection selection = selection_of(options, nullptr);
+    Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
+    ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
+    if (server > 0) {
+        shard.serve(0, options.steps, [&](auto) { return !is_concluded(job, schedule); });
+        return {shard.log(), hear_conclusion(job, schedule)};
+    }
+    Attendance attendance{job, schedule, options.steps, options.patience};
+    shard.serve(0, options.steps, [&](std::span<const RankIndex> heard) { return attendance.goes_on(heard); });
+    return {shard.log(), attendance.conclude()};
 }
 
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {
     ServerLogs logs;
     for (std::int64_t server = 0; server < schedule.methods.get<Servers>().count; ++server) {
-        const std::int64_t root = ranks(schedule.mesh) + server;
+        const std::int64_t root = job.size() - schedule.methods.get<Servers>().count + server;
         std::vector<Served>& log = logs.emplace_back();
         if (job.rank() == root) log = own;
         std::uint64_t count = log.size();

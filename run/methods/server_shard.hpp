@@ -10,6 +10,7 @@
 
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
+#include "run/methods/attendance.hpp"
 #include "run/train.hpp"
 
 namespace rehearse::run {
@@ -41,7 +42,12 @@ kernels::RankProgram push_pull_rounds(const PushPull& push_pull);
 std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
                           const Options& options, ServerLinks& links);
 
-/// Collective over the whole job: everybody gets what the servers have written down; `own` is a server's.
+/// The same where workers may die, or are cut when a quorum is through (options.patience); who is left at the end.
+std::pair<std::vector<Served>, Attended> serve_who_is_there(const kernels::Communicator& job, const Schedule& schedule,
+                                                            int server, const Options& options, ServerLinks& links);
+
+/// Collective over the job, or what is left of it: everybody gets what the servers, its last ranks, have written down;
+/// `own` is a server's.
 ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own);
 
 /// Returns, by staleness, how many updates were by gradients at weights that so many other updates of the bucket came

@@ -15,7 +15,9 @@
 #include "run/checkpoint/saver.hpp"
 #include "run/clock.hpp"
 #include "run/data/feed.hpp"
+#include "run/loss_target.hpp"
 #include "run/methods/averaging.hpp"
+#include "run/methods/learner_tuner.hpp"
 #include "run/methods/worker_threads.hpp"
 #include "run/placement.hpp"
 #include "run/random.hpp"
@@ -48,23 +50,93 @@ public:
     Result train(const Report& report) {
         Result result;
         RankSaver saver{world_, schedule_, options_, [this](const UseNumbers& use) { visit_state(use); }};
-        result.first_step = saver.begin();
+        result.first_step = static_cast<int>(saver.begin().step);
+        LossTarget target{options_};
         for (int step = result.first_step; step < options_.steps; ++step) {
             result.steps.push_back(train_step(step));
-            saver.after(step);
+            result.target_reached = target.reached_by(result.steps.back().loss, global_batch(schedule_));
+            const bool last = result.target_reached || step + 1 == options_.steps;
+            saver.after(step, last);
             if (report && world_.rank() == 0) report(step, result.steps.back());
+            if (last) break;
         }
+        result.samples = (result.first_step + static_cast<std::int64_t>(result.steps.size())) * global_batch(schedule_);
+        finish(result);
+        if (options_.check_gradients) check(result, *threads_.learners().back().program);
+        return result;
+    }
+
+    /// The weights and gradients of the last learner.
+    void finish(Result& result) {
         Program& last = *threads_.learners().back().program;
         if (!threads_.model().empty()) assign(last.tensors().weights(), threads_.model());
         result.weights = floats_of(last.tensors().weights());
         result.gradients = floats_of(last.tensors().applied());
         result.timeline.ranks = world_.size();
-        if (options_.check_gradients) check(result, last);
-        return result;
+    }
+
+    /// What learners know, and their average.
+    struct State {
+        std::vector<std::vector<float>> learners;
+        std::vector<float> average, last;
+    };
+    State state() {
+        State state{{}, average_, last_};
+        for (WorkerThreads::Learner& learner : threads_.learners()) {
+            std::vector<float>& numbers = state.learners.emplace_back();
+            learner.program->visit_own_state(
+                [&](std::span<float> own) { numbers.insert(numbers.end(), own.begin(), own.end()); });
+        }
+        return state;
+    }
+    /// Goes on at a sample of the training. Learners that were there are as they were; those that come begin with the
+    /// average model, and without momentum.
+    void go_on(const State& state, int step, std::int64_t sample) {
+        feed_.start_at(step, sample);
+        if (state.average.empty()) return;
+        average_ = state.average;
+        last_ = state.last;
+        for (std::size_t i = 0; i < threads_.learners().size(); ++i) {
+            Program& program = *threads_.learners()[i].program;
+            if (i >= state.learners.size()) {
+                assign(program.tensors().weights(), average_);
+                continue;
+            }
+            auto next = state.learners[i].begin();
+            program.visit_own_state([&](std::span<float> own) {
+                std::copy_n(next, own.size(), own.begin());
+                next += static_cast<std::ptrdiff_t>(own.size());
+            });
+        }
+    }
+
+    StepReport train_step(int step) {
+        load(step);
+        world_.barrier(kernels::attentive());
+        const double begin = now();
+        const std::vector<float> before{threads_.model().begin(), threads_.model().end()};
+        if (elastic()) measure_differences();
+        threads_.begin(dropout_seed(step), first_sample_);
+        if (elastic()) sum_up(sum_);
+        const double summed = now();
+        threads_.end();
+        double computed = 0, loss = 0;
+        for (const WorkerThreads::Learner& learner : threads_.learners()) {
+            computed = std::max(computed, learner.end);
+            loss += learner.loss;
+        }
+        if (!before.empty()) count_lost(before);
+        taken_.emplace_back(threads_.taken().begin(), threads_.taken().end());
+        bring_together();
+        const double end = now();
+        const double exposed = std::max(0.0, summed - computed) + (elastic() ? 0 : end - computed);
+        return reported({loss, end - begin, exposed});
     }
 
 private:
-    bool elastic() const { return schedule_.methods.get<Averaging>().elastic > 0; }
+    /// One model is its own average: pulled to where it was before, it would learn in two halves.
+    bool is_alone() const { return schedule_.methods.get<Averaging>().learners == 1 && world_.size() == 1; }
+    bool elastic() const { return schedule_.methods.get<Averaging>().elastic > 0 && !is_alone(); }
     Program& first_program() { return *threads_.learners().front().program; }
 
     void visit_state(const UseNumbers& use) {
@@ -102,29 +174,6 @@ private:
             ring_.all_reduce(sum.rounds, values.subspan(sum.from, sum.count), kernels::considerate());
     }
 
-    StepReport train_step(int step) {
-        load(step);
-        world_.barrier(kernels::attentive());
-        const double begin = now();
-        const std::vector<float> before{threads_.model().begin(), threads_.model().end()};
-        if (elastic()) measure_differences();
-        threads_.begin(dropout_seed(step), first_sample_);
-        if (elastic()) sum_up(sum_);
-        const double summed = now();
-        threads_.end();
-        double computed = 0, loss = 0;
-        for (const WorkerThreads::Learner& learner : threads_.learners()) {
-            computed = std::max(computed, learner.end);
-            loss += learner.loss;
-        }
-        if (!before.empty()) count_lost(before);
-        taken_.emplace_back(threads_.taken().begin(), threads_.taken().end());
-        bring_together();
-        const double end = now();
-        const double exposed = std::max(0.0, summed - computed) + (elastic() ? 0 : end - computed);
-        return reported({loss, end - begin, exposed});
-    }
-
     // Made up or read before the clock starts, as a task scheduler finds them in its input buffers.
     void load(int step) {
         Program& by = first_program();
@@ -157,6 +206,11 @@ private:
 
     // Who has taken no part of this step gives up its share now.
     void bring_together() {
+        if (is_alone() && threads_.model().empty()) {
+            last_ = average_;
+            average_ = floats_of(first_program().tensors().weights());
+            return;
+        }
         if (!elastic()) return replace();
         const auto share = static_cast<float>(schedule_.methods.get<Averaging>().elastic);
         for (WorkerThreads::Learner& learner : threads_.learners()) {
@@ -258,10 +312,66 @@ private:
     GradientCheck lost_{0, 1};             // the share of a step's updates that was lost, where it was largest
 };
 
+/// Trains in phases of some steps, between which learners are added and removed.
+class TunedTrainer {
+public:
+    TunedTrainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
+        : world_(world),
+          options_(options),
+          tuner_(schedule.methods.get<Averaging>().learners, static_cast<int>(options.by_learners.size()),
+                 options.learner_gain),
+          target_(options) {}
+
+    Result train(const Report& report) {
+        while (!ended_) {
+            const int learners = tuner_.learners();
+            const Schedule& schedule = *options_.by_learners[at(learners - 1)];
+            WorkerTrainer trainer{world_, schedule, options_};
+            trainer.go_on(state_, step_, result_.samples);
+            while (!ended_ && tuner_.learners() == learners) train_phase(trainer, schedule, report);
+            if (ended_) trainer.finish(result_);
+            state_ = trainer.state();
+        }
+        return std::move(result_);
+    }
+
+private:
+    void train_phase(WorkerTrainer& trainer, const Schedule& schedule, const Report& report) {
+        std::vector<double> seconds;
+        for (int i = 0; i <= options_.tuning_steps && !ended_; ++i) {
+            result_.steps.push_back(trainer.train_step(step_));
+            const StepReport& step = result_.steps.back();
+            seconds.push_back(step.seconds.value);
+            if (report && world_.rank() == 0) report(step_, step);
+            result_.samples += global_batch(schedule);
+            result_.target_reached = target_.reached_by(step.loss, global_batch(schedule));
+            ended_ = ++step_ == options_.steps || result_.target_reached;
+        }
+        TuningPhase phase{tuner_.learners(), static_cast<int>(seconds.size())};
+        if (seconds.size() > 1) {
+            const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() + 1) / 2);
+            std::nth_element(seconds.begin() + 1, middle, seconds.end());
+            phase.samples_per_s = static_cast<double>(global_batch(schedule)) / *middle;
+        }
+        if (!ended_) phase.then = to_string(tuner_.measured(phase.samples_per_s));
+        result_.phases.push_back(phase);
+    }
+
+    const kernels::Communicator& world_;
+    const Options& options_;
+    LearnerTuner tuner_;
+    LossTarget target_;
+    Result result_;
+    WorkerTrainer::State state_;
+    int step_ = 0;
+    bool ended_ = false;
+};
+
 }  // namespace
 
 Result train_with_threads(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                           const Report& report) {
+    if (!options.by_learners.empty()) return TunedTrainer{world, schedule, options}.train(report);
     return WorkerTrainer{world, schedule, options}.train(report);
 }
 

@@ -63,13 +63,28 @@ TEST_F(BadInput, OfNamesAndFiles) {
 TEST_F(BadInput, OfClusters) {
     write("speeds.csv", "model,devices,batch_per_device,step_s\nnet,1,8,0.5\n");
     write("jobs.csv", "name,model,arrival_s,samples,devices,batch\na,net,0,100,2,8\n");
+    write("odd.csv", "name,model,arrival_s,samples,devices,batch\na,net,0,100,2,9\n");
     expect_refused({{"cluster", "give --jobs FILE.csv or --workload"},
                     {"cluster --workload poison:model=net", "did you mean 'poisson'"},
                     {"cluster --workload poisson:model=net --policy elastc", "did you mean 'elastic'"},
                     {"cluster --workload poisson:model=net --interval 5", "unit"},
                     {"cluster --jobs no-such.csv", "no-such.csv"},
                     {"cluster --jobs {}/jobs.csv --speeds {}/speeds.csv", "no speed of net on 2 devices"},
-                    {"cluster --jobs {}/speeds.csv", "no column 'name'"}});
+                    {"cluster --jobs {}/speeds.csv", "no column 'name'"},
+                    {"cluster --jobs {}/jobs.csv --pilot 3", "--pilot: with --run"},
+                    {"cluster --workload poisson:model=net --run {}/new --pilot 3", "--pilot: with --jobs"},
+                    {"cluster --jobs {}/jobs.csv --run {} --speeds {}/speeds.csv", "is not empty"},
+                    {"cluster --jobs {}/odd.csv --run {}/new", "a batch of 9 on 2 devices"},
+                    {"run --model lenet5 --rebatch", "with --resume"},
+                    {"run --model lenet5 --patience 1s", "with servers"},
+                    {"run --model lenet5 --patience 5", "unit"},
+                    {"run --model lenet5 --tune-learners 2", "with a plan of data:learners=N"},
+                    {"run --model lenet5 --tune-learners 2 --plan data:learners=3 --batch 3", "no more than that"},
+                    {"run --model lenet5 --tune-learners 2 --plan data:learners=2 --batch 3", "share it evenly"},
+                    {"run --model lenet5 --tune-learners 2 --gain 2 --plan data:learners=1", "from 0% to 100%"},
+                    {"run --model lenet5 --target-loss -1", "--target-loss -1: at least 0"},
+                    {"run --model lenet5 --stop-file x --check-gradients", "not with --check-gradients"},
+                    {"run --model lenet5 --plan data:local=2 --stop-file x", "states of their own"}});
 }
 
 TEST_F(BadInput, OfPilots) {

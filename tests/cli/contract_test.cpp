@@ -214,6 +214,36 @@ TEST_F(Contract, BenchLeavesOutWhoNeedsMoreThanTheScratchLimit) {
 #endif
 
 #if REHEARSE_HAS_SIM
+#if REHEARSE_HAS_MPI
+// b comes while a trains on both devices: a ends its step, is saved, and goes on with one rank.
+TEST_F(Contract, ClustersRunTheirJobs) {
+    write("jobs.csv",
+          "name,model,arrival_s,samples,devices,batch,max_devices\n"
+          "a,lenet5,0,4800,1,16,2\nb,lenet5,2,160,1,16,1\n");
+    write("speeds.csv",
+          "model,devices,batch_per_device,step_s\nlenet5,1,8,0.004\nlenet5,1,16,0.008\n"
+          "lenet5,2,8,0.005\nlenet5,2,16,0.009\n");
+    const std::string cluster =
+        "cluster --jobs jobs.csv --speeds speeds.csv --devices 2 --run ran --policy elastic --start 1s --restart 1s";
+    const Output tried = run(cluster + " --format json");
+    if (tried.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.code, 0) << tried.err;
+    const Json found = Json::parse(tried.out), ran = found["runs"][0];
+    EXPECT_EQ(ran["complete"], 2);
+    EXPECT_EQ(ran["predicted_makespan_s"], found["policies"][0]["makespan_s"]);
+    const double error = ran["predicted_makespan_s"].get<double>() / ran["makespan_s"].get<double>() - 1;
+    EXPECT_NEAR(ran["makespan_error"].get<double>(), error, 1e-9);
+    double samples = 0;
+    for (const Json& row : found["run_speeds"]) {
+        samples += row["steps"].get<double>() * row["global_batch"].get<double>();
+    }
+    EXPECT_EQ(samples, 4800 + 160);
+    EXPECT_GE(ran["restarts"], 1);
+    EXPECT_THAT(read("ran/elastic/000-a/start-1.json"), HasSubstr("\"samples\": "));
+    EXPECT_EQ(run(cluster).code, 2) << "the folder is not empty any more";
+}
+#endif
+
 #if REHEARSE_HAS_SIM
 // McCandlish et al. 2018: (1 + batch / critical batch) times as many epochs. Every learner but the last one tried
 // gains.

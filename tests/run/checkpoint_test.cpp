@@ -113,6 +113,55 @@ TEST(Checkpoints, OnAnotherPlanHaveTheSameNumbers) {
     }
 }
 
+TEST(Checkpoints, OfAStoppedJobGoOnToTheBit) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const Schedule schedule = scheduled("data");
+    const Folder at_once, stopped;
+    const Checkpoint whole = trained(schedule, at_once.path(), 3, false);
+    const std::string stop = stopped.path() + "/stop";
+    if (world.rank() == 0) std::ofstream{stop};
+    world.barrier();
+    Options options{.steps = 3, .learning_rate = 0.01F, .checkpoint = stopped.path(), .checkpoint_every = 100};
+    options.stop_file = stop;
+    const Result result = train_on(world, schedule, options, {}, {});
+    EXPECT_EQ(result.steps.size(), 1U);
+    EXPECT_EQ(result.samples, 8 * world.size());
+    if (world.rank() == 0) std::filesystem::remove(stop);
+    world.barrier();
+    options.resume = true;
+    EXPECT_EQ(train_on(world, schedule, options, {}, {}).first_step, 1);
+    world.barrier();
+    expect_equal(whole, load(newest(stopped.path()).value(), schedule));
+}
+
+// Nothing is learnt, so that a step's loss says which samples it was made of: after two steps of 8 a rank the third, of
+// 16, has those of the second step of a training of 16 from the start.
+TEST(Checkpoints, GoOnAtTheNextSampleWithAnotherBatch) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const auto of_batch = [&](std::int64_t batch) {
+        return test::schedule_of(test::branches(), "data", world.size(), batch);
+    };
+    const Schedule small = of_batch(8), large = of_batch(16);
+    const Folder folder;
+    Options options{.steps = 2, .learning_rate = 0};
+    const Result wanted = train_on(world, large, options, {}, {});
+    options.checkpoint = folder.path();
+    train_on(world, small, options, {}, {});
+    world.barrier();
+    options.steps = 3;
+    options.resume = true;
+    options.rebatch = true;
+    const Result resumed = train_on(world, large, options, {}, {});
+    ASSERT_EQ(resumed.steps.size(), 1U);
+    EXPECT_EQ(resumed.samples, 32 * world.size());
+    EXPECT_EQ(resumed.steps[0].loss, wanted.steps[1].loss);
+    EXPECT_NE(resumed.steps[0].loss, wanted.steps[0].loss);
+    world.barrier();
+    EXPECT_EQ(load(newest(folder.path()).value(), large).samples, 32 * world.size());
+}
+
 TEST(Checkpoints, AreNeverOverwrittenUnasked) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Communicator world = Communicator::world();
@@ -135,6 +184,9 @@ TEST(Checkpoints, AreNeverOverwrittenUnasked) {
     EXPECT_THAT(says({.steps = 4}), HasSubstr("there is step-000003.h5 already; --resume goes on from it"));
     EXPECT_THAT(says({.steps = 3, .resume = true}), HasSubstr("has 3 steps already"));
     EXPECT_THAT(says({.steps = 4, .seed = 2, .resume = true}), HasSubstr("--seed 1, not 2"));
+    const Schedule larger = test::schedule_of(test::branches(), "data", 1, 8);
+    EXPECT_THAT([&] { train_on(self, larger, {.steps = 4, .checkpoint = name, .resume = true}, {}, {}); },
+                testing::ThrowsMessage<InputError>(HasSubstr("trained with 4 samples a step, not 8")));
     EXPECT_FALSE(std::filesystem::exists(std::string{name} + "/step-000001.h5")) << "the newest two are kept";
     EXPECT_TRUE(std::filesystem::exists(std::string{name} + "/step-000002.h5"));
     std::filesystem::resize_file(std::string{name} + "/step-000003.h5", 100);
