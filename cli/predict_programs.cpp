@@ -132,9 +132,9 @@ int predict_programs(const ProgramsAsked& asked, const std::string& machine_name
     prediction.timeline.title = fmt::format("replay of {} on {}, predicted", asked.files.front(), machine.name);
     const Summary step = summarize(prediction.timeline);
     options.links = false;
-    options.messages = Quantile{-prices::ninety_percent};
+    options.messages = ZScore{-prices::ninety_percent};
     const Summary low = simulated(programs, machine, options);
-    options.messages = Quantile{prices::ninety_percent};
+    options.messages = ZScore{prices::ninety_percent};
     const Summary high = simulated(programs, machine, options);
 
     const auto ranks = std::ssize(programs.ranks);

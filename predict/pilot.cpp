@@ -29,7 +29,7 @@ sim::Options with(const Setup& setup, const Anchor& anchor) {
     sim::Options options = setup.options;
     options.pace.resize(static_cast<std::size_t>(ranks(setup.schedule.mesh)), 1);
     for (double& pace : options.pace) pace *= anchor.computation;
-    options.messages = Quantile{options.messages.value_or(nominal).z + anchor.messages};
+    options.messages = ZScore{options.messages.value_or(nominal).value + anchor.messages};
     return options;
 }
 

@@ -31,7 +31,7 @@ void add_by_parts(Uncertainty& uncertainty, const Setup& setup, Seconds step) {
     const Seconds computation = std::min(step, sim::longest_computation(setup.schedule, setup.machine).time);
     uncertainty.computation = 1 + (prices::reach(computation_error(setup)) - 1) * (computation / step);
     const Price message{Seconds{1}, setup.machine.across.error, {}};
-    const double stretch = at(message, Quantile{prices::ninety_percent}).value - 1;
+    const double stretch = at(message, ZScore{prices::ninety_percent}).value - 1;
     uncertainty.messages = 1 + stretch * ((step - computation) / step);
 }
 
@@ -46,7 +46,7 @@ void add_simulated(Uncertainty& uncertainty, const Setup& setup, sim::Simulator&
     if (ranks(setup.schedule.mesh) == 1) return;
     const double left = setup.anchor ? setup.anchor->messages_left : 1;
     sim::Options far = setup.options;
-    far.messages = Quantile{setup.options.messages.value_or(nominal).z + prices::ninety_percent * left};
+    far.messages = ZScore{setup.options.messages.value_or(nominal).value + prices::ninety_percent * left};
     uncertainty.messages = growth(simulator, far, step);
 }
 

@@ -263,6 +263,6 @@ std::string_view to_string(Basis basis) {
     return "";
 }
 
-Seconds at(const Price& price, Quantile quantile) { return price.time * std::max(0.5, 1 + quantile.z * price.error); }
+Seconds at(const Price& price, ZScore z_score) { return price.time * std::max(0.5, 1 + z_score.value * price.error); }
 
 }  // namespace rehearse

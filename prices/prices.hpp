@@ -35,11 +35,12 @@ struct Price {
 /// device has neither samples nor the peak or bandwidth that the roofline needs.
 Price price(const Problem& problem, const DeviceClass& device);
 
-/// Which end of the band to compute: every price at nominal * (1 + z * error), never below half of nominal.
-struct Quantile {
-    double z = 0;
+/// Which end of the band to compute, in standard deviations: every price at nominal * (1 + value * error), never below
+/// half of nominal.
+struct ZScore {
+    double value = 0;
 };
-inline constexpr Quantile nominal{0}, low{-1}, high{1};
-Seconds at(const Price& price, Quantile quantile);
+inline constexpr ZScore nominal{0}, low{-1}, high{1};
+Seconds at(const Price& price, ZScore z_score);
 
 }  // namespace rehearse

@@ -78,7 +78,7 @@ std::int64_t rank_by_rank(const Options& options) {
 
 /// What simulations with the same prices of messages and steps, on the same nodes, have in common.
 struct Simulator::Setting {
-    Quantile prices, messages;
+    ZScore prices, messages;
     std::vector<Degraded> degraded;
     std::vector<std::int64_t> nodes;
     std::int64_t rank_by_rank;
@@ -87,19 +87,20 @@ struct Simulator::Setting {
     Collectives collectives;
 
     Setting(const Schedule& schedule, const Machine& machine, const Options& options, const Setting* first)
-        : prices(options.quantile),
-          messages(options.messages.value_or(options.quantile)),
+        : prices(options.z_score),
+          messages(options.messages.value_or(options.z_score)),
           degraded(options.degraded),
           nodes(options.nodes),
           rank_by_rank(sim::rank_by_rank(options)),
           wiring(machine, messages, degraded, nodes),
-          steps(first != nullptr && first->prices.z == prices.z ? Steps{first->steps, wiring, {}}
-                                                                : Steps{schedule, wiring, prices}),
+          steps(first != nullptr && first->prices.value == prices.value ? Steps{first->steps, wiring, {}}
+                                                                        : Steps{schedule, wiring, prices}),
           collectives(schedule.mesh, wiring, Collectives::few, rank_by_rank,
                       first != nullptr && first->nodes == nodes ? &first->collectives : nullptr) {}
 
     bool serves(const Options& options) const {
-        return prices.z == options.quantile.z && messages.z == options.messages.value_or(options.quantile).z &&
+        return prices.value == options.z_score.value &&
+               messages.value == options.messages.value_or(options.z_score).value &&
                std::ranges::equal(degraded, options.degraded, same) && nodes == options.nodes &&
                rank_by_rank == sim::rank_by_rank(options);
     }

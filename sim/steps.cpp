@@ -75,10 +75,10 @@ bool contains_sums(const Problem& problem, const DeviceClass& device) {
 
 }  // namespace
 
-Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace)
+Steps::Steps(const Schedule& schedule, const Wiring& wiring, ZScore z_score, Pace pace)
     : schedule_(schedule),
       wiring_(wiring),
-      quantile_(quantile),
+      z_score_(z_score),
       ranks_(rehearse::ranks(schedule.mesh)),
       cores_(wiring.machine(), ranks_),
       ranks_of_(schedule.classes.size()),
@@ -107,7 +107,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, 
 Steps::Steps(const Steps& priced, const Wiring& wiring, Pace pace)
     : schedule_(priced.schedule_),
       wiring_(wiring),
-      quantile_(priced.quantile_),
+      z_score_(priced.z_score_),
       ranks_(priced.ranks_),
       cores_(priced.cores_),
       ranks_of_(priced.ranks_of_),
@@ -184,14 +184,14 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         times.push_back(first < 0 ? Seconds{0} : kernels[static_cast<std::size_t>(first)]);
         if (first < 0 || contains_sums(*problem_of(of.steps[i]), device)) continue;
         for (const Problem& sum : sums[i]) {
-            if (!tile_price(sum, device)) times.back() += at(price(sum, device), quantile_);
+            if (!tile_price(sum, device)) times.back() += at(price(sum, device), z_score_);
         }
     }
 }
 
 Seconds Steps::price_step(const Step& step, const DeviceClass& device) const {
     const Problem& problem = *problem_of(step);
-    const Seconds time = std::max(at(price(problem, device), quantile_), least_time(problem, device));
+    const Seconds time = std::max(at(price(problem, device), z_score_), least_time(problem, device));
     return std::holds_alternative<Compute>(step.action) ? beside_learners(problem, time, device) : time;
 }
 
@@ -205,7 +205,7 @@ Seconds Steps::beside_learners(const Problem& problem, Seconds alone, const Devi
     Problem full = problem;
     full.batch = std::max(filling, problem.batch);
     const Seconds busy =
-        at(price(full, device), quantile_) * (static_cast<double>(problem.batch) / static_cast<double>(full.batch));
+        at(price(full, device), z_score_) * (static_cast<double>(problem.batch) / static_cast<double>(full.batch));
     return std::max({alone * (1.0 / learners), std::min(busy, alone), least_time(problem, device)});
 }
 
@@ -247,7 +247,7 @@ Seconds Steps::duration(int step, RankIndex rank) const {
 Seconds Steps::beside(const Communicate& communicate, RankIndex rank) const {
     Seconds sum;
     for (const auto& [problem, times] : communicate.beside) {
-        sum += static_cast<double>(times) * at(price(problem, wiring_.device_class(rank)), quantile_);
+        sum += static_cast<double>(times) * at(price(problem, wiring_.device_class(rank)), z_score_);
     }
     return sum;
 }

@@ -27,7 +27,7 @@ class Steps {
 public:
     /// Keeps references. Rank r sits on device r. InputError when the machine has too few devices, or a price or a
     /// storage tier is missing.
-    Steps(const Schedule& schedule, const Wiring& wiring, Quantile quantile, Pace pace = {});
+    Steps(const Schedule& schedule, const Wiring& wiring, ZScore z_score, Pace pace = {});
     /// The same at another pace, of a machine whose messages are priced otherwise.
     Steps(const Steps& priced, const Wiring& wiring, Pace pace);
 
@@ -77,7 +77,7 @@ private:
 
     const Schedule& schedule_;
     const Wiring& wiring_;
-    Quantile quantile_;
+    ZScore z_score_;
     std::int64_t ranks_;
     Cores cores_;
     std::vector<std::vector<RankIndex>> ranks_of_;  // by class

@@ -222,7 +222,7 @@ std::int64_t Replayer::nodes(const TrainingRun& run) {
     return locate(machine(run.machine, run.per_node), run.devices - 1).node + 1;
 }
 
-StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
+StepResult Replayer::time(const CollectiveRun& run, ZScore z_score) {
     // One message is the broadcast to a second device.
     const bool message = run.kind == "p2p";
     const auto kinds = collective_kinds();
@@ -239,7 +239,7 @@ StepResult Replayer::time(const CollectiveRun& run, Quantile quantile) {
         const std::size_t end = names.find('|');
         call.algorithm = parse_algorithm(names.substr(0, end), call.kind);
         const Seconds one =
-            sim::collective_time(call, mesh, machine(run.machine, run.per_node), sim::Mode::folded, quantile);
+            sim::collective_time(call, mesh, machine(run.machine, run.per_node), sim::Mode::folded, z_score);
         time = time ? std::min(*time, one) : one;
         more = end != std::string_view::npos;
         if (more) names.remove_prefix(end + 1);

@@ -84,7 +84,7 @@ public:
     /// What predict says of job_of(run), anchored where `anchor` is given. InputError and InfeasibleError as predict.
     /// Whether it fits in memory is not asked: the run was made.
     ReplayedStep step(const TrainingRun& run, const std::optional<predict::Anchor>& anchor = {});
-    StepResult time(const CollectiveRun& run, Quantile quantile = nominal);
+    StepResult time(const CollectiveRun& run, ZScore z_score = nominal);
     StepResult time(const StagingRun& run);
     /// predict::fitted of runs on rising numbers of devices.
     predict::Anchors fitted(const std::vector<PilotRun>& pilots);

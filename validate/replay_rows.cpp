@@ -154,10 +154,10 @@ private:
         const Metric metric = metric_of(row, rows_[i].settings, *measure);
         if (*measure == Measure::staging) {
             const StagingRun run = staging_run(row, rows_[i].settings);
-            return band(metric, error(i, 0), [&](Quantile) { return replayer_.time(run); });
+            return band(metric, error(i, 0), [&](ZScore) { return replayer_.time(run); });
         }
         const CollectiveRun run = collective_run(row, rows_[i].settings);
-        return band(metric, error(i, 0), [&](Quantile q) { return replayer_.time(run, q); });
+        return band(metric, error(i, 0), [&](ZScore q) { return replayer_.time(run, q); });
     }
 
     /// A pilot says how long computation takes.
@@ -232,7 +232,7 @@ private:
     /// error of the mapping comes on top.
     template <typename Time>
     Answer band(const Metric& metric, double added, const Time& time) {
-        const auto figure = [&](double z) { return figure_of(time(Quantile{z}), metric); };
+        const auto figure = [&](double z) { return figure_of(time(ZScore{z}), metric); };
         Answer answer{.predicted = figure(0)};
         const double low = figure(-prices::ninety_percent), high = figure(prices::ninety_percent);
         const auto reach = [&](double end) {

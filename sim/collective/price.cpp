@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode, Quantile quantile) {
-    const Wiring wiring{machine, quantile};
+Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode, ZScore z_score) {
+    const Wiring wiring{machine, z_score};
     if (mode == Mode::exact && !of_library(call.algorithm)) {
         const Begun begun{call, Seconds{0}};
         std::vector<double> ready(static_cast<std::size_t>(ranks(mesh)), 0);

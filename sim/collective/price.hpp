@@ -15,7 +15,7 @@ namespace rehearse::sim {
 /// machines; exact: every message a flow of SimGrid's; automatic: as exact while its messages are few. InputError as
 /// simulate.
 Seconds collective_time(const Call& call, const Mesh& mesh, const Machine& machine, Mode mode = Mode::automatic,
-                        Quantile quantile = nominal);
+                        ZScore z_score = nominal);
 
 /// The same for many collectives on one mesh, by counting alone: the machine's links are numbered once.
 class CollectiveTimes {

@@ -13,7 +13,7 @@
 namespace rehearse::sim {
 
 struct ProgramOptions {
-    Quantile messages = nominal;            // of the prices of messages; times of computations are those of the files
+    ZScore messages = nominal;              // of the prices of messages; times of computations are those of the files
     std::optional<Algorithm> all_reduce{};  // else as plans choose it: sums in switches, node by node, or a ring
     bool links = false;                     // the timeline says what links carried
 };

@@ -12,8 +12,8 @@ namespace rehearse::sim {
 
 namespace {
 
-double stretch(const Messaging& messaging, Quantile quantile) {
-    return at(Price{Seconds{1}, messaging.error, {}}, quantile).value;
+double stretch(const Messaging& messaging, ZScore z_score) {
+    return at(Price{Seconds{1}, messaging.error, {}}, z_score).value;
 }
 
 void check_messaging(const Machine& machine, const Messaging& messaging, std::string_view where) {
@@ -60,11 +60,11 @@ std::int64_t most_nics(const Machine& machine) {
 
 }  // namespace
 
-Wiring::Wiring(const Machine& machine, Quantile quantile, std::span<const Degraded> degraded,
+Wiring::Wiring(const Machine& machine, ZScore z_score, std::span<const Degraded> degraded,
                std::vector<std::int64_t> nodes)
     : machine_(machine),
-      stretch_inside_(stretch(machine.inside, quantile)),
-      stretch_across_(stretch(machine.across, quantile)),
+      stretch_inside_(stretch(machine.inside, z_score)),
+      stretch_across_(stretch(machine.across, z_score)),
       combine_inside_(combine_cost(machine.inside, stretch_inside_)),
       combine_across_(combine_cost(machine.across, stretch_across_)),
       overhead_inside_(overhead(machine.inside) * stretch_inside_),

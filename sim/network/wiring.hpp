@@ -28,10 +28,10 @@ namespace rehearse::sim {
 /// Large: one numbering of all links, about which each question of routes, rates and likeness is a method.
 class Wiring {
 public:
-    /// Keeps a reference to the machine. The quantile stretches every time (of its messages) by its error. InputError
+    /// Keeps a reference to the machine. The z_score stretches every time (of its messages) by its error. InputError
     /// when a figure is missing or out of range, or nodes of several have no NIC.
     /// `nodes`: which node of the machine each node of the job is (sim/network/placement.hpp); empty: the same.
-    explicit Wiring(const Machine& machine, Quantile quantile = nominal, std::span<const Degraded> degraded = {},
+    explicit Wiring(const Machine& machine, ZScore z_score = nominal, std::span<const Degraded> degraded = {},
                     std::vector<std::int64_t> nodes = {});
 
     const Machine& machine() const { return machine_; }
@@ -124,7 +124,7 @@ private:
     }
 
     const Machine& machine_;
-    double stretch_inside_, stretch_across_;  // of times, by the quantile
+    double stretch_inside_, stretch_across_;  // of times, by the z_score
     PerByte nic_cost_, combine_inside_, combine_across_;
     Seconds overhead_inside_, overhead_across_;
     std::vector<Kind> kinds_;

@@ -92,7 +92,7 @@ TEST(MeasuredPrice, IsInterpolatedBetweenBatches) {
     EXPECT_DOUBLE_EQ(price({conv, Pass::forward, 4, DataType::f32}, d).time.value, 1e-3);
 }
 
-TEST(Quantile, MovesEachPriceByItsOwnError) {
+TEST(ZScore, MovesEachPriceByItsOwnError) {
     const Price p{10_ms, 0.2, ""};
     EXPECT_EQ(at(p, nominal), 10_ms);
     EXPECT_DOUBLE_EQ(at(p, high).value, 12e-3);

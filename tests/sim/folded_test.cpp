@@ -98,13 +98,13 @@ TEST(Folded, ScalesEveryPriceByItsOwnError) {
     machine.across.error = 0.1;
     machine.across.fraction = {0.5, "test"};
     const double reduce = 2 * (2e-6 + 2e6 / 5e9);
-    EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = high}).timeline).value / (1.2e-3 + 1.1 * reduce), 1,
+    EXPECT_NEAR(step_time(folded(schedule, machine, {.z_score = high}).timeline).value / (1.2e-3 + 1.1 * reduce), 1,
                 tolerance);
-    EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = low}).timeline).value / (0.8e-3 + 0.9 * reduce), 1,
+    EXPECT_NEAR(step_time(folded(schedule, machine, {.z_score = low}).timeline).value / (0.8e-3 + 0.9 * reduce), 1,
                 tolerance);
     machine.across.fraction = {1, "test"};  // at neither end of the band faster than the wire: latency alone shrinks
     const double wire = 2 * (0.9 * 2e-6 + 2e6 / 10e9);
-    EXPECT_NEAR(step_time(folded(schedule, machine, {.quantile = low}).timeline).value / (0.8e-3 + wire), 1, tolerance);
+    EXPECT_NEAR(step_time(folded(schedule, machine, {.z_score = low}).timeline).value / (0.8e-3 + wire), 1, tolerance);
 }
 
 Schedule loading(std::int64_t ranks, const char* tier) {

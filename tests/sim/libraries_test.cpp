@@ -259,8 +259,8 @@ TEST(NcclCalls, PassTheCertificateAtBothEndsOfTheBand) {
         const Schedule schedule =
             test::data_schedule(ranks, {test::all_reduce_step(0, 25'000'000, parse_algorithm("nccl"))});
         for (const Mode mode : {Mode::exact, Mode::folded}) {
-            const auto step = [&](Quantile quantile) {
-                return test::step_time(simulate(schedule, machine, {.mode = mode, .quantile = quantile}).timeline);
+            const auto step = [&](ZScore z_score) {
+                return test::step_time(simulate(schedule, machine, {.mode = mode, .z_score = z_score}).timeline);
             };
             EXPECT_LE(step(low), step(nominal)) << name;
             EXPECT_GT(step(high), step(nominal) * 1.1) << name;

@@ -59,9 +59,9 @@ TEST(Simulator, SaysWhatSimulateSays) {
         Simulator simulator{schedule, machine};
         const double nominal = simulator.step({.mode = Mode::folded}).value;
         const std::vector<Options> all{{.mode = Mode::folded},
-                                       {.mode = Mode::folded, .messages = Quantile{1.5}},
+                                       {.mode = Mode::folded, .messages = ZScore{1.5}},
                                        {.mode = Mode::folded, .pace = paces},
-                                       {.mode = Mode::folded, .messages = Quantile{1.5}, .links = true},
+                                       {.mode = Mode::folded, .messages = ZScore{1.5}, .links = true},
                                        {.mode = Mode::folded, .degraded = {{"node1:nic0:up", 0.25}}},
                                        {.mode = Mode::folded, .nodes = {5, 1, 7, 2}},
                                        {.mode = Mode::folded, .iterations = 3, .pace = paces},

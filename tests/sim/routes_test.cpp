@@ -199,7 +199,7 @@ TEST(Wiring, ScalesBandwidthByFractionAndTimesByTheQuantile) {
     Machine machine = one_device_nodes(2, Star{});
     machine.across = messaging(4_us, 0.5, 8.0_GBps, 0.25);
     // Two standard deviations of a quarter: everything takes 1.5 times as long. NIC: 10 * 0.5 / 1.5 GB/s.
-    const Wiring slow{machine, Quantile{2}};
+    const Wiring slow{machine, ZScore{2}};
     std::vector<Hop> hops;
     EXPECT_DOUBLE_EQ(slow.route(0, 1, hops).value, (2e-6 + 4e-6) * 1.5);
     EXPECT_DOUBLE_EQ(hops[1].cost.value, 1.5 / 5e9);

@@ -76,7 +76,7 @@ private:
 class LibraryCalls {
 public:
     explicit LibraryCalls(const Wiring& wiring) : wiring_(wiring) {}
-    /// At the wiring's quantile, and never faster than its links and network cards at that quantile.
+    /// At the wiring's z-score, and never faster than its links and network cards at that z-score.
     /// InputError where a group's ranks are not spread evenly over nodes of one kind.
     LibraryPrice price(const Call& call, const Mesh& mesh);
 
