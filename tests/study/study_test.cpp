@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "study/ranks.hpp"
+#include "study/rounds.hpp"
 #include "study/space.hpp"
-#include "study/strategies.hpp"
 
 namespace rehearse::study {
 namespace {
@@ -32,17 +31,16 @@ struct Found {
 
 Found searched(std::string_view name, const Settings& settings) {
     Found found;
-    for (int round = 0; round < 1000; ++round) {
-        const std::vector<Turn> turns = strategy(name).next(settings, found.trials, round);
-        if (turns.empty()) return found;
+    const auto train = [&](const std::vector<Trial>& trials, const std::vector<Turn>& turns, const Division&, int) {
         found.rounds.push_back(turns);
-        for (const Turn& turn : turns) {
-            Trial& trial = found.trials[static_cast<std::size_t>(turn.trial)];
-            trial.steps = turn.until;
-            trial.loss = bowl(trial.point);
-        }
-    }
-    ADD_FAILURE() << name << " never ends";
+        Results results;
+        for (const Turn& turn : turns)
+            results.losses.push_back(bowl(trials[static_cast<std::size_t>(turn.trial)].point));
+        return results;
+    };
+    found.trials = search(
+                       name, settings, 1, [](const Point&) { return 1.0; }, train)
+                       .trials;
     return found;
 }
 
@@ -129,6 +127,27 @@ TEST(Strategies, AreTheSameForTheSameSeed) {
 }
 
 // By hand: 5, 4, 3, 3, 3 on two ranks are 5 + 3 and 4 + 3 + 3.
+// Four trials of ten steps on two ranks, a step costs 1 at a point above one half and 3 elsewhere.
+TEST(Rounds, TakeAsLongAsTheRankThatHasMost) {
+    const Settings settings{.population = 4, .rounds = 1, .steps = 10, .seed = 3, .fixed = {false}};
+    std::vector<double> costs;
+    const auto cost = [&](const Point& point) { return costs.emplace_back(point[0] > 0.5 ? 1 : 3); };
+    const auto train = [&](const std::vector<Trial>&, const std::vector<Turn>& turns, const Division& division, int) {
+        EXPECT_EQ(division.ranks.size(), 4U);
+        return Results{{0.5, std::nan(""), 2, 1}, std::vector<double>(turns.size(), 1.5)};
+    };
+    const Outcome outcome = search("random", settings, 2, cost, train);
+    ASSERT_EQ(outcome.rounds.size(), 1U);
+    ASSERT_EQ(costs.size(), 4U);
+    const double sum = 10 * (costs[0] + costs[1] + costs[2] + costs[3]);
+    EXPECT_GE(outcome.rounds[0].cost, sum / 2);
+    EXPECT_LE(outcome.rounds[0].cost, sum / 2 + 15);
+    EXPECT_GE(outcome.rounds[0].trained_s, 3) << "of four trials of 1.5 s one rank has two at least";
+    EXPECT_EQ(outcome.trials[1].loss, unknown) << "it diverged";
+    EXPECT_EQ(outcome.trials[2].loss, 2);
+    EXPECT_EQ(outcome.trials[3].steps, 10);
+}
+
 TEST(Ranks, TheLongestTrialsComeFirst) {
     const std::vector<double> costs{3, 5, 3, 4, 3};
     const Division found = divided(costs, 2);
