@@ -32,8 +32,8 @@ FISH = 'source "$argv[1]/rehearse.fish"; complete -C "$argv[2]" | string split -
 ZSH = r"""
 zmodload zsh/zpty
 zpty inner zsh -f -i
-zpty -w inner "PS1=; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; bindkey '^I' complete-word; bindkey '^U' kill-whole-line; zstyle ':completion:*' insert-tab false; echo rea''dy"
-zpty -r inner answer '*ready*'
+zpty -w inner "stty cols 200 rows 50; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; bindkey '^I' complete-word; bindkey '^U' kill-whole-line; zstyle ':completion:*' insert-tab false; PS1='<rea''dy>'"
+zpty -r inner answer '*<ready>*'  # the line editor's prompt: before that the terminal itself echoes what is typed
 shift
 for line in "$@"; do
     zpty -w -n inner "$line"$'\t'' #end'
