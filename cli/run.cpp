@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,13 +11,11 @@
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
-#include "cli/report.hpp"
+#include "cli/run_report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
-#include "core/methods/servers.hpp"
 #include "models/models.hpp"
-#include "report/prediction_json.hpp"
 #include "run/limits.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
@@ -30,25 +27,9 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Options {
-    Common common;
-    JobOptions job;
-    run::Options run;
-    std::optional<float> learning_rate;  // absent: what the optimizer usually takes
-    std::optional<float> epsilon;        // likewise
-    std::string order = "shuffled";      // of the samples of files
-    std::string trace, machine, weights;
-    Tune tune = Tune::on;
-    int most_learners = 0;  // of the auto-tuner; 0: none
-    std::string gain = "5%", patience;
-};
-
-// The hosts that mpirun chose, as a machine: what a plan needs to know, without any figure.
-// Hosts as mpirun filled them. Stages are cut by the prices that `predict` would take, where this host has been
-// measured, so that both cut alike.
-Machine job_machine(const run::Session& session, const Options& options) {
+// The hosts as mpirun filled them, without any figure. Stages are cut by the prices that `predict` would take, where
+// this host has been measured, so that both cut alike.
+Machine job_machine(const run::Session& session, const RunOptions& options) {
     const std::string& priced = options.machine;
     const std::int64_t local = session.local_size() * options.run.learners;
     NodeKind host{"host", (session.size() * options.run.learners + local - 1) / local, {}, {}};
@@ -69,7 +50,7 @@ Machine job_machine(const run::Session& session, const Options& options) {
     return machine;
 }
 
-void check(const Options& options) {
+void check(const RunOptions& options) {
     check_writable(options.trace, options.common);
     check_writable(options.common.output, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
@@ -109,130 +90,6 @@ void check(const Options& options) {
     }
 }
 
-void print_step(int step, const run::StepReport& report) {
-    if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
-    const std::string iou = report.mean_iou >= 0 ? fmt::format("  mean IoU {:.3f}", report.mean_iou) : "";
-    const std::string skipped =
-        report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
-    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}{}\n", step, report.loss,
-                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), iou,
-                             skipped)
-              << std::flush;
-}
-
-Json steps_of(const run::Result& result) {
-    Json steps = Json::array();
-    for (std::size_t i = 0; i < result.steps.size(); ++i) {
-        const run::StepReport& s = result.steps[i];
-        steps.push_back({{"step", result.first_step + static_cast<int>(i)},
-                         {"loss", s.loss},
-                         {"seconds", s.seconds.value},
-                         {"samples_per_s", s.samples_per_s},
-                         {"exposed_comm_s", s.exposed_comm.value},
-                         {"input_wait_s", s.input_wait.value},
-                         {"loss_scale", s.loss_scale},
-                         {"skipped", s.skipped}});
-        if (s.mean_iou >= 0) steps.back()["mean_iou"] = s.mean_iou;
-    }
-    return steps;
-}
-
-bool speaks_live(const Options& options) {
-    return options.common.format == Format::table && options.common.output.empty();
-}
-
-Report report_of(const Options& options, const Schedule& schedule, const run::Result& result) {
-    Json config = configuration(options.job);
-    config["steps"] = options.run.steps;
-    config["seed"] = options.run.seed;
-    config["data"] = options.run.data;
-    config["order"] = options.order;
-    config["ignore_label"] = options.run.ignored_label;
-    config["learning_rate"] = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
-    config["momentum"] = options.run.momentum;
-    config["weight_decay"] = options.run.weight_decay;
-    if (options.job.optimizer != Optimizer::sgd) {
-        config["beta2"] = options.run.second_factor;
-        config["epsilon"] = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
-    }
-    config["device"] = options.run.device;
-    config["learners"] = options.run.learners;
-    Report report{document("run", config), {}, ""};
-    report.document["model"] = schedule.network.name;
-    report.document["machine"] = "this-host";
-    report.document["plan"] = options.job.plan;
-    report.document["precision"] = to_string(schedule.precision);
-    report.document["steps"] = steps_of(result);
-    report.document["samples"] = result.samples;
-    if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
-    for (const run::TuningPhase& phase : result.phases) {
-        report.document["phases"].push_back({{"learners", phase.learners},
-                                             {"steps", phase.steps},
-                                             {"samples_per_s", phase.samples_per_s},
-                                             {"then", phase.then}});
-    }
-    const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
-    report.document["points"] = Json::array();
-    if (timed)
-        report.document["points"].push_back(
-            report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
-    const bool serves = schedule.methods.get<Servers>().count > 0;
-    if (serves && timed) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
-    if (!options.patience.empty()) {
-        report.document["lost"] = result.lost;
-        report.document["cut"] = result.cut;
-        report.document["staleness"] = result.staleness;
-        report.footer = fmt::format("workers that died: {}; that a quorum did not wait for: {}", result.lost.size(),
-                                    result.cut.size());
-    }
-    if (options.run.check_gradients) {
-        report.document["gradient_error"] = result.gradient_error;
-        report.document["gradient_tolerance"] = result.gradient_tolerance;
-        report.footer = fmt::format(
-            "{} {:.2g}, allowed {:.2g}",
-            options.run.unlocked > 0 ? "updates lost: of a step's sum" : "gradients against one rank: relative error",
-            result.gradient_error, result.gradient_tolerance);
-    }
-    Table summary{"points",
-                  "the median step",
-                  {{"devices", "ranks", Show::count},
-                   {"global_batch", "batch", Show::count},
-                   {"step_s", "step", Show::seconds},
-                   {"samples_per_s", "samples/s", Show::number},
-                   {"compute_s", "compute", Show::seconds},
-                   {"exposed_comm_s", "exposed comm", Show::seconds},
-                   {"bubble_s", "bubble", Show::seconds},
-                   {"rest_s", "rest", Show::seconds}}};
-    if (schedule.methods.get<Servers>().count > 0) {
-        summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
-        summary.columns.push_back({"most_staleness", "most", Show::count});
-    }
-    const Table steps{"steps",
-                      "",
-                      {{"step", "step", Show::count},
-                       {"loss", "loss", Show::number},
-                       {"seconds", "time", Show::seconds},
-                       {"samples_per_s", "samples/s", Show::number},
-                       {"exposed_comm_s", "exposed comm", Show::seconds}}};
-    report.tables.clear();
-    if (!speaks_live(options)) report.tables.push_back(steps);
-    if (timed) report.tables.push_back(summary);
-    if (!result.phases.empty()) {
-        report.tables.push_back({"phases",
-                                 "the auto-tuner",
-                                 {{"learners", "learners", Show::count},
-                                  {"steps", "steps", Show::count},
-                                  {"samples_per_s", "samples/s", Show::number},
-                                  {"then", "then"}}});
-    }
-    if (options.run.target_loss > 0) {
-        report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
-                                    result.target_reached ? "reached" : "not reached", result.samples,
-                                    options.run.target_loss, options.run.target_samples);
-    }
-    return report;
-}
-
 // As `predict` on the same machine chooses.
 void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
             [[maybe_unused]] const std::string& machine) {
@@ -245,7 +102,7 @@ void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
 }
 
 // What training begins with: the network's own file, if it has weights, unless another one is named.
-Network load_with_weights(const Options& options) {
+Network load_with_weights(const RunOptions& options) {
     models::ImportOptions import = options.job.import;
     import.values = true;
     Network network = load_network(options.job.model, options.job.fuse, import);
@@ -274,7 +131,7 @@ Network load_with_weights(const Options& options) {
 }
 
 // Of 1, 2, ... learners, each with a batch as large as those of the plan have.
-void add_learner_schedules(const run::Session& session, const Options& options, const Network& network,
+void add_learner_schedules(const run::Session& session, const RunOptions& options, const Network& network,
                            run::Options& asked) {
     if (options.most_learners == 0) return;
     schedule::Plan plan = schedule::parse_plan(options.job.plan);
@@ -290,29 +147,7 @@ void add_learner_schedules(const run::Session& session, const Options& options, 
     }
 }
 
-/// What came of it, on one of the ranks; the exit code.
-int tell(const Options& options, const Schedule& schedule, const run::Result& result) {
-    if (!result.left_to_host.empty()) {
-        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
-    }
-    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
-    if (diverged != result.steps.end()) {
-        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
-                                         "--learning-rate may help",
-                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
-        return check_failed;
-    }
-    if (speaks_live(options)) std::cout << '\n';
-    print(report_of(options, schedule, result), options.common);
-    if (!options.trace.empty()) {
-        trace::write(result.timeline, options.trace);
-        talk(options.common, fmt::format("trace: {}", options.trace));
-    }
-    const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
-    return wrong ? check_failed : good;
-}
-
-int train(const run::Session& session, const Options& options) {
+int train(const run::Session& session, const RunOptions& options) {
     const Network network = load_with_weights(options);
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     Schedule schedule = make_schedule(network, job_machine(session, options), plan,
@@ -349,7 +184,7 @@ void print_plan_help() {
     for (const run::Limit& limit : run::limits()) std::cout << fmt::format("  {}: {}\n", limit.what, limit.why);
 }
 
-int start(const Options& options) {
+int start(const RunOptions& options) {
     if (options.job.plan == "help") {
         print_plan_help();
         return good;
@@ -364,7 +199,7 @@ int start(const Options& options) {
 }  // namespace
 
 Run add_run(CommandLine& app) {
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<RunOptions>();
     options->job.model = "resnet32";
     add_job(app, options->job);
     app.add_option("--machine", options->machine, "the machine file whose prices balance stages, as predict takes it")

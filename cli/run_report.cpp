@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "cli/report.hpp"
+#include "core/methods/servers.hpp"
+#include "report/prediction_json.hpp"
+#include "trace/trace.hpp"
+
+namespace rehearse::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json steps_of(const run::Result& result) {
+    Json steps = Json::array();
+    for (std::size_t i = 0; i < result.steps.size(); ++i) {
+        const run::StepReport& s = result.steps[i];
+        steps.push_back({{"step", result.first_step + static_cast<int>(i)},
+                         {"loss", s.loss},
+                         {"seconds", s.seconds.value},
+                         {"samples_per_s", s.samples_per_s},
+                         {"exposed_comm_s", s.exposed_comm.value},
+                         {"input_wait_s", s.input_wait.value},
+                         {"loss_scale", s.loss_scale},
+                         {"skipped", s.skipped}});
+        if (s.mean_iou >= 0) steps.back()["mean_iou"] = s.mean_iou;
+    }
+    return steps;
+}
+
+Json config_of(const RunOptions& options) {
+    Json config = configuration(options.job);
+    config["steps"] = options.run.steps;
+    config["seed"] = options.run.seed;
+    config["data"] = options.run.data;
+    config["order"] = options.order;
+    config["ignore_label"] = options.run.ignored_label;
+    config["learning_rate"] = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
+    config["momentum"] = options.run.momentum;
+    config["weight_decay"] = options.run.weight_decay;
+    if (options.job.optimizer != Optimizer::sgd) {
+        config["beta2"] = options.run.second_factor;
+        config["epsilon"] = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
+    }
+    config["device"] = options.run.device;
+    config["learners"] = options.run.learners;
+    return config;
+}
+
+std::vector<Table> tables_of(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
+    Table summary{"points",
+                  "the median step",
+                  {{"devices", "ranks", Show::count},
+                   {"global_batch", "batch", Show::count},
+                   {"step_s", "step", Show::seconds},
+                   {"samples_per_s", "samples/s", Show::number},
+                   {"compute_s", "compute", Show::seconds},
+                   {"exposed_comm_s", "exposed comm", Show::seconds},
+                   {"bubble_s", "bubble", Show::seconds},
+                   {"rest_s", "rest", Show::seconds}}};
+    if (schedule.methods.get<Servers>().count > 0) {
+        summary.columns.push_back({"mean_staleness", "mean staleness", Show::number});
+        summary.columns.push_back({"most_staleness", "most", Show::count});
+    }
+    const Table steps{"steps",
+                      "",
+                      {{"step", "step", Show::count},
+                       {"loss", "loss", Show::number},
+                       {"seconds", "time", Show::seconds},
+                       {"samples_per_s", "samples/s", Show::number},
+                       {"exposed_comm_s", "exposed comm", Show::seconds}}};
+    std::vector<Table> tables;
+    if (!speaks_live(options)) tables.push_back(steps);
+    if (!result.timeline.events.empty()) tables.push_back(summary);
+    if (!result.phases.empty()) {
+        tables.push_back({"phases",
+                          "the auto-tuner",
+                          {{"learners", "learners", Show::count},
+                           {"steps", "steps", Show::count},
+                           {"samples_per_s", "samples/s", Show::number},
+                           {"then", "then"}}});
+    }
+    return tables;
+}
+
+void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
+
+Report report_of(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
+    Report report{document("run", config_of(options)), {}, ""};
+    report.document["model"] = schedule.network.name;
+    report.document["machine"] = "this-host";
+    report.document["plan"] = options.job.plan;
+    report.document["precision"] = to_string(schedule.precision);
+    report.document["steps"] = steps_of(result);
+    report.document["samples"] = result.samples;
+    if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
+    for (const run::TuningPhase& phase : result.phases) {
+        report.document["phases"].push_back({{"learners", phase.learners},
+                                             {"steps", phase.steps},
+                                             {"samples_per_s", phase.samples_per_s},
+                                             {"then", phase.then}});
+    }
+    const bool timed = !result.timeline.events.empty();  // kernels of learners overlap: there is no timeline
+    report.document["points"] = Json::array();
+    if (timed)
+        report.document["points"].push_back(
+            report::json_of(figures_of(schedule, summarize(schedule, result.timeline))));
+    const bool serves = schedule.methods.get<Servers>().count > 0;
+    if (serves && timed) report::add_staleness(report.document["points"][0], Staleness{result.staleness});
+    if (!options.patience.empty()) {
+        report.document["lost"] = result.lost;
+        report.document["cut"] = result.cut;
+        report.document["staleness"] = result.staleness;
+        add_line(report.footer, fmt::format("workers that died: {}; that a quorum did not wait for: {}",
+                                            result.lost.size(), result.cut.size()));
+    }
+    if (options.run.check_gradients) {
+        report.document["gradient_error"] = result.gradient_error;
+        report.document["gradient_tolerance"] = result.gradient_tolerance;
+        add_line(report.footer, fmt::format("{} {:.2g}, allowed {:.2g}",
+                                            options.run.unlocked > 0 ? "updates lost: of a step's sum"
+                                                                     : "gradients against one rank: relative error",
+                                            result.gradient_error, result.gradient_tolerance));
+    }
+    report.tables = tables_of(options, schedule, result);
+    if (options.run.target_loss > 0) {
+        add_line(report.footer, fmt::format("{} after {} samples: mean loss {} over the last {}",
+                                            result.target_reached ? "reached" : "not reached", result.samples,
+                                            options.run.target_loss, options.run.target_samples));
+    }
+    return report;
+}
+
+}  // namespace
+
+void print_step(int step, const run::StepReport& report) {
+    if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
+    const std::string iou = report.mean_iou >= 0 ? fmt::format("  mean IoU {:.3f}", report.mean_iou) : "";
+    const std::string skipped =
+        report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
+    std::cout << fmt::format("{:4}  {:10.5f}  {:>8}  {:10.1f}  {:>12}{}{}\n", step, report.loss,
+                             to_string(report.seconds), report.samples_per_s, to_string(report.exposed_comm), iou,
+                             skipped)
+              << std::flush;
+}
+
+bool speaks_live(const RunOptions& options) {
+    return options.common.format == Format::table && options.common.output.empty();
+}
+
+int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
+    if (!result.left_to_host.empty()) {
+        talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
+    }
+    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
+    if (diverged != result.steps.end()) {
+        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
+                                         "--learning-rate may help",
+                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
+        return check_failed;
+    }
+    if (speaks_live(options)) std::cout << '\n';
+    print(report_of(options, schedule, result), options.common);
+    if (!options.trace.empty()) {
+        trace::write(result.timeline, options.trace);
+        talk(options.common, fmt::format("trace: {}", options.trace));
+    }
+    const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
+    return wrong ? check_failed : good;
+}
+
+}  // namespace rehearse::cli

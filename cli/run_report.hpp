@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `rehearse run` was asked for, and what it tells of a training: step by step, and at its end.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.hpp"
+#include "cli/job.hpp"
+#include "cli/tuned.hpp"
+#include "run/train.hpp"
+
+namespace rehearse::cli {
+
+/// What `rehearse run` was asked for.
+struct RunOptions {
+    Common common;
+    JobOptions job;
+    run::Options run;
+    std::optional<float> learning_rate;  // absent: what the optimizer usually takes
+    std::optional<float> epsilon;        // likewise
+    std::string order = "shuffled";      // of the samples of files
+    std::string trace, machine, weights;
+    Tune tune = Tune::on;
+    int most_learners = 0;  // of the auto-tuner; 0: none
+    std::string gain = "5%", patience;
+};
+
+/// Whether steps are printed as they end.
+bool speaks_live(const RunOptions& options);
+void print_step(int step, const run::StepReport& report);
+/// What came of it, on one of the ranks, and the timeline's file; the exit code.
+int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result);
+
+}  // namespace rehearse::cli
