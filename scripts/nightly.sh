@@ -66,7 +66,7 @@ run_faults() {
 
 run_kills() {
     build dev && python3 tests/faults/kills.py build/dev/cli/rehearse 25 &&
-        REHEARSE_BYTES=10000 mpirun --oversubscribe -n 2 build/dev/tests/run/test_run_checkpoint --gtest_filter='*DiskHas*'
+        REHEARSE_BYTES=10000 mpirun --oversubscribe -n 2 build/dev/tests/run/test_run_damaged_checkpoint
 }
 
 run_asan() {

@@ -41,93 +41,57 @@ TEST(TermsLossOfAMean, IsTheMean) {
     EXPECT_THAT(loss.diff_src[0], ElementsAre(0, FloatEq(0.5F), FloatEq(-0.5F), 0, FloatEq(0.5F), FloatEq(-0.5F)));
 }
 
-// Three ranks with four of twelve classes each: their terms make the loss and the gradient of all twelve on one.
-TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) {
-    const std::int64_t rows = 5, batch = 2, parts = 3, classes = 4;
+// The loss and the gradient of all `words` classes on one rank, made of the terms of `parts` ranks with `classes`
+// places each. Places beyond the words have scores, too, which count for nothing.
+void expect_whole_loss(std::int64_t words, std::int64_t classes, std::int64_t parts) {
+    const std::int64_t rows = 5, batch = 2;
     const Backend& loops = reference::backend();
-    Tensors whole{SoftmaxLoss{.classes = parts * classes, .rows = rows}, batch, loops};
+    Tensors whole{SoftmaxLoss{.classes = words, .rows = rows}, batch, loops};
     whole.run_forward_and_backward(loops);
     Tensors loss{TermsLoss{rows, parts}, batch, loops};
     std::vector<Tensors> ranks;
+    const auto place = [&](std::int64_t row, std::int64_t rank, std::int64_t i) {
+        return rank * classes + i < words ? row * words + rank * classes + i : -1;
+    };
     for (std::int64_t rank = 0; rank < parts; ++rank) {
-        Tensors& own = ranks.emplace_back(SoftmaxTerms{classes, rows, parts}, batch, loops);
+        Tensors& own = ranks.emplace_back(SoftmaxTerms{classes, rows, parts, words}, batch, loops);
         own.first_row = rank * classes;
         own.labels = whole.labels;
         for (std::int64_t row = 0; row < batch * rows; ++row) {
             for (std::int64_t i = 0; i < classes; ++i) {
-                own.src[0][row * classes + i] = whole.src[0][(row * parts + rank) * classes + i];
+                const std::int64_t from = place(row, rank, i);
+                own.src[0][row * classes + i] = from < 0 ? 1000 : whole.src[0][from];
             }
         }
         own.run(loops, Pass::forward);
-        for (std::int64_t row = 0; row < batch * rows; ++row) {
+        for (std::int64_t row = 0; row < batch * rows; ++row)
             for (std::int64_t i = 0; i < 3; ++i) loss.src[0][(row * parts + rank) * 3 + i] = own.dst[row * 3 + i];
-        }
     }
     loss.run_forward_and_backward(loops);
     for (std::int64_t n = 0; n < batch; ++n) EXPECT_NEAR(loss.dst[n], whole.dst[n], 1e-6);
     for (std::int64_t rank = 0; rank < parts; ++rank) {
         Tensors& own = ranks[rank];
-        for (std::int64_t row = 0; row < batch * rows; ++row) {
+        for (std::int64_t row = 0; row < batch * rows; ++row)
             for (std::int64_t i = 0; i < 3; ++i)
                 own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
-        }
         own.run(loops, Pass::backward_data);
         for (std::int64_t row = 0; row < batch * rows; ++row) {
             for (std::int64_t i = 0; i < classes; ++i) {
-                EXPECT_NEAR(own.diff_src[0][row * classes + i], whole.diff_src[0][(row * parts + rank) * classes + i],
-                            1e-7);
+                const std::int64_t from = place(row, rank, i);
+                const float expected = from < 0 ? 0 : whole.diff_src[0][from];
+                EXPECT_NEAR(own.diff_src[0][row * classes + i], expected, from < 0 ? 0 : 1e-7);
             }
         }
     }
 }
 
-// Five classes on three ranks with two places each, of which the last is empty; then on three with four each, of which
-// the last has none at all. What fills up has scores, too, which count for nothing.
+TEST(SoftmaxTerms, OfAllRanksMakeTheWholeLoss) { expect_whole_loss(12, 4, 3); }
+
+// Five classes on three ranks with two places each, of which the last is empty; then with four each, of which the last
+// rank has none at all.
 TEST(SoftmaxTerms, OfPlacesWithoutAClassCountForNothing) {
-    const std::int64_t rows = 4, batch = 2, parts = 3, words = 5;
-    const Backend& loops = reference::backend();
-    Tensors whole{SoftmaxLoss{.classes = words, .rows = rows}, batch, loops};
-    whole.run_forward_and_backward(loops);
-    for (const std::int64_t classes : {2, 4}) {
-        SCOPED_TRACE(classes);
-        Tensors loss{TermsLoss{rows, parts}, batch, loops};
-        std::vector<Tensors> ranks;
-        const auto place = [&](std::int64_t row, std::int64_t rank, std::int64_t i) {
-            return rank * classes + i < words ? row * words + rank * classes + i : -1;
-        };
-        for (std::int64_t rank = 0; rank < parts; ++rank) {
-            Tensors& own = ranks.emplace_back(SoftmaxTerms{classes, rows, parts, words}, batch, loops);
-            own.first_row = rank * classes;
-            own.labels = whole.labels;
-            for (std::int64_t row = 0; row < batch * rows; ++row) {
-                for (std::int64_t i = 0; i < classes; ++i) {
-                    const std::int64_t from = place(row, rank, i);
-                    own.src[0][row * classes + i] = from < 0 ? 1000 : whole.src[0][from];
-                }
-            }
-            own.run(loops, Pass::forward);
-            for (std::int64_t row = 0; row < batch * rows; ++row) {
-                for (std::int64_t i = 0; i < 3; ++i) loss.src[0][(row * parts + rank) * 3 + i] = own.dst[row * 3 + i];
-            }
-        }
-        loss.run_forward_and_backward(loops);
-        for (std::int64_t n = 0; n < batch; ++n) EXPECT_NEAR(loss.dst[n], whole.dst[n], 1e-6);
-        for (std::int64_t rank = 0; rank < parts; ++rank) {
-            Tensors& own = ranks[rank];
-            for (std::int64_t row = 0; row < batch * rows; ++row) {
-                for (std::int64_t i = 0; i < 3; ++i)
-                    own.diff_dst[row * 3 + i] = loss.diff_src[0][(row * parts + rank) * 3 + i];
-            }
-            own.run(loops, Pass::backward_data);
-            for (std::int64_t row = 0; row < batch * rows; ++row) {
-                for (std::int64_t i = 0; i < classes; ++i) {
-                    const std::int64_t from = place(row, rank, i);
-                    const float expected = from < 0 ? 0 : whole.diff_src[0][from];
-                    EXPECT_NEAR(own.diff_src[0][row * classes + i], expected, from < 0 ? 0 : 1e-7);
-                }
-            }
-        }
-    }
+    expect_whole_loss(5, 2, 3);
+    expect_whole_loss(5, 4, 3);
 }
 
 TEST(SequenceLoss, OfEqualScoresIsTheLogarithmOfTheClasses) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scripts rely on where something trains: documents of `run`, and of clusters that run their jobs.
+#include <gmock/gmock.h>
+
+#include "tests/cli/json_program.hpp"
+
+namespace rehearse {
+namespace {
+
+using testing::HasSubstr;
+
+class Contract : public JsonProgram {};
+
+TEST_F(Contract, RunTrainsIn16Bits) {
+    const Json trained =
+        json("run --model lenet5 --precision mixed --batch 4 --steps 2 --check-gradients --loss-scale 256");
+    EXPECT_EQ(trained["precision"], "mixed");
+    EXPECT_LE(trained["gradient_error"], trained["gradient_tolerance"]);
+    EXPECT_EQ(trained["steps"][0]["loss_scale"], 256);
+    EXPECT_EQ(trained["steps"][0]["skipped"], false);
+    EXPECT_EQ(run("run --loss-scale 0").code, 2);
+}
+
+TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
+    const std::string train = "run --model deeplabv3plus-small --data climate --batch 1 --checkpoint saved --steps ";
+    const Output first = run(train + "1");
+    if (first.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << first.err;
+    ASSERT_EQ(first.code, 0) << first.err;
+    const Output again = run(train + "2");
+    EXPECT_EQ(again.code, 2);
+    EXPECT_THAT(again.err, HasSubstr("there is step-000001.h5 already; --resume goes on from it"));
+    const Json resumed = json(train + "2 --resume");
+    ASSERT_EQ(resumed["steps"].size(), 1U);
+    EXPECT_EQ(resumed["steps"][0]["step"], 1);
+    EXPECT_GT(resumed["steps"][0]["mean_iou"], 0);
+    EXPECT_EQ(run("run --resume").code, 2);
+    EXPECT_EQ(run("run --model lenet5 --data idx:nowhere").code, 2);
+}
+
+#if REHEARSE_HAS_SIM
+// b comes while a trains on both devices: a ends its step, is saved, and goes on with one rank.
+TEST_F(Contract, ClustersRunTheirJobs) {
+    write("jobs.csv",
+          "name,model,arrival_s,samples,devices,batch,max_devices\n"
+          "a,lenet5,0,4800,1,16,2\nb,lenet5,0.5,160,1,16,1\n");
+    write("speeds.csv",
+          "model,devices,batch_per_device,step_s\nlenet5,1,8,0.004\nlenet5,1,16,0.008\n"
+          "lenet5,2,8,0.005\nlenet5,2,16,0.009\n");
+    const std::string cluster =
+        "cluster --jobs jobs.csv --speeds speeds.csv --devices 2 --run ran --policy elastic --start 1s --restart 1s";
+    const Output tried = run(cluster + " --format json");
+    if (tried.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.code, 0) << tried.err;
+    const Json found = Json::parse(tried.out), ran = found["runs"][0];
+    EXPECT_EQ(ran["complete"], 2);
+    EXPECT_EQ(ran["predicted_makespan_s"], found["policies"][0]["makespan_s"]);
+    const double error = ran["predicted_makespan_s"].get<double>() / ran["makespan_s"].get<double>() - 1;
+    EXPECT_NEAR(ran["makespan_error"].get<double>(), error, 1e-9);
+    double samples = 0;
+    for (const Json& row : found["run_speeds"]) {
+        samples += row["steps"].get<double>() * row["global_batch"].get<double>();
+    }
+    EXPECT_EQ(samples, 4800 + 160);
+    EXPECT_GE(ran["restarts"], 1);
+    EXPECT_THAT(read("ran/elastic/000-a/start-1.json"), HasSubstr("\"samples\": "));
+    EXPECT_EQ(run(cluster).code, 2) << "the folder is not empty any more";
+}
+#endif
+
+}  // namespace
+}  // namespace rehearse
