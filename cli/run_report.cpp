@@ -90,8 +90,6 @@ std::vector<Table> tables_of(const RunOptions& options, const Schedule& schedule
     return tables;
 }
 
-void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
-
 Report report_of(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
     Report report{document("run", config_of(options)), {}, ""};
     report.document["model"] = schedule.network.name;
@@ -118,22 +116,22 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
         report.document["lost"] = result.lost;
         report.document["cut"] = result.cut;
         report.document["staleness"] = result.staleness;
-        add_line(report.footer, fmt::format("workers that died: {}; that a quorum did not wait for: {}",
-                                            result.lost.size(), result.cut.size()));
+        report.footer = fmt::format("workers that died: {}; that a quorum did not wait for: {}", result.lost.size(),
+                                    result.cut.size());
     }
     if (options.run.check_gradients) {
         report.document["gradient_error"] = result.gradient_error;
         report.document["gradient_tolerance"] = result.gradient_tolerance;
-        add_line(report.footer, fmt::format("{} {:.2g}, allowed {:.2g}",
-                                            options.run.unlocked > 0 ? "updates lost: of a step's sum"
-                                                                     : "gradients against one rank: relative error",
-                                            result.gradient_error, result.gradient_tolerance));
+        report.footer = fmt::format(
+            "{} {:.2g}, allowed {:.2g}",
+            options.run.unlocked > 0 ? "updates lost: of a step's sum" : "gradients against one rank: relative error",
+            result.gradient_error, result.gradient_tolerance);
     }
     report.tables = tables_of(options, schedule, result);
     if (options.run.target_loss > 0) {
-        add_line(report.footer, fmt::format("{} after {} samples: mean loss {} over the last {}",
-                                            result.target_reached ? "reached" : "not reached", result.samples,
-                                            options.run.target_loss, options.run.target_samples));
+        report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
+                                    result.target_reached ? "reached" : "not reached", result.samples,
+                                    options.run.target_loss, options.run.target_samples);
     }
     return report;
 }
