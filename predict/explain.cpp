@@ -59,7 +59,7 @@ std::vector<Explained> explained(const Prediction& prediction) {
     const std::optional<Anchor>& anchor = prediction.setup.anchor;
     const double scale = anchor ? anchor->computation : 1;
     Seconds computed;
-    for (const rehearse::Step& step : schedule.classes.at(0).steps) {
+    for (const Step& step : schedule.classes.at(0).steps) {
         const Problem* problem = problem_of(step);
         if (problem == nullptr) continue;
         Price p = price(*problem, device);
@@ -77,7 +77,7 @@ std::vector<Explained> explained(const Prediction& prediction) {
         parts[{"waiting for the slowest card", Basis::modelled}].add(computed * (waiting - 1), 0, waiting_source());
     }
     std::map<std::string, std::string> algorithms;
-    for (const rehearse::Step& step : schedule.classes.at(0).steps) {
+    for (const Step& step : schedule.classes.at(0).steps) {
         if (const auto* reduce = std::get_if<Communicate>(&step.action)) {
             algorithms[step.name] = fmt::format("{} {}", pass_of(reduce->kind), to_string(reduce->algorithm));
         }

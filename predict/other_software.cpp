@@ -21,7 +21,7 @@ bool is_own(const Measured& measured) {
 double own_share(const Setup& setup) {
     const DeviceClass& device = setup.machine.classes.front();
     Seconds own, all;
-    for (const rehearse::Step& step : setup.schedule.classes.front().steps) {
+    for (const Step& step : setup.schedule.classes.front().steps) {
         const Problem* problem = problem_of(step);
         if (problem == nullptr) continue;
         const Seconds time = price(*problem, device).time;

@@ -107,12 +107,12 @@ void move_messages(Anchor& anchor, Fitted& first, std::vector<std::unique_ptr<Fi
 }
 
 // What a model that is right meets 99 times in 100.
-prices::Interval<Seconds> likely(const Step& step) {
+prices::Interval<Seconds> likely(const StepTime& step) {
     return prices::around(step.time, std::pow(step.uncertainty.factor(), wider));
 }
 
 ComparedPilot compared(const Setup& setup, Seconds measured) {
-    const Step step = step_of(setup);
+    const StepTime step = step_of(setup);
     sim::Simulator simulator{setup.schedule, setup.simulated()};
     const sim::Prediction simulated = simulator.simulate(setup.options);
     const Summary parts = summarize(setup.schedule, simulated.timeline);

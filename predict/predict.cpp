@@ -126,7 +126,7 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     point.utilization = utilization(setup, point.figures);
     point.guessed = guessed_share(setup.schedule.network);
     if (job.bands) {
-        const Step step{summary.step, uncertainty_of(setup, simulator, summary.step)};
+        const StepTime step{summary.step, uncertainty_of(setup, simulator, summary.step)};
         point.uncertainty = step.uncertainty;
         point.band = step.band();
     }

@@ -73,9 +73,9 @@ Uncertainty uncertainty_of(const Setup& setup, sim::Simulator& simulator, Second
     return uncertainty;
 }
 
-Step step_of(const Setup& setup, bool with_band) {
+StepTime step_of(const Setup& setup, bool with_band) {
     sim::Simulator simulator{setup.schedule, setup.simulated()};
-    Step step{.time = simulator.step(setup.options)};
+    StepTime step{.time = simulator.step(setup.options)};
     if (with_band) step.uncertainty = uncertainty_of(setup, simulator, step.time);
     return step;
 }

@@ -26,7 +26,7 @@ struct Uncertainty {
 };
 
 /// A step and how well it is known.
-struct Step {
+struct StepTime {
     Seconds time;
     Uncertainty uncertainty{};
     prices::Interval<Seconds> band() const { return prices::around(time, uncertainty.factor()); }
@@ -38,6 +38,6 @@ struct Step {
 Uncertainty uncertainty_of(const Setup& setup, sim::Simulator& simulator, Seconds step);
 
 /// Returns the step alone. InputError as sim::simulate.
-Step step_of(const Setup& setup, bool with_band = true);
+StepTime step_of(const Setup& setup, bool with_band = true);
 
 }  // namespace rehearse::predict

@@ -26,7 +26,7 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
             result.refusal = "more memory than a device has, unlike its estimate";
             return result;
         }
-        const predict::Step step = predict::step_of(setup, with_band);
+        const predict::StepTime step = predict::step_of(setup, with_band);
         result.step = step.time;
         if (!with_band) return result;
         result.low = step.band().low;

@@ -201,7 +201,7 @@ ReplayedStep Replayer::step(const TrainingRun& run, const std::optional<predict:
     const auto known = steps_.find(key);
     if (known != steps_.end()) return known->second;
     const predict::Setup& cold = setup(run);
-    const predict::Step step = anchor ? predict::step_of(predict::anchored(cold, *anchor)) : predict::step_of(cold);
+    const predict::StepTime step = anchor ? predict::step_of(predict::anchored(cold, *anchor)) : predict::step_of(cold);
     Flops operations;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
         operations += flops(cold.schedule.network, pass);

@@ -30,7 +30,7 @@ TEST(Predict, OneDeviceTakesTheSumOfItsPrices) {
     const Job job = job_of("lenet5", {1});
     const Prediction prediction = predict(job);
     Seconds sum;
-    for (const rehearse::Step& step : prediction.setup.schedule.classes.at(0).steps) {
+    for (const Step& step : prediction.setup.schedule.classes.at(0).steps) {
         if (const Problem* problem = problem_of(step)) sum += price(*problem, class_of(job.machine, 0)).time;
     }
     const Point& point = prediction.points.at(0);
@@ -161,7 +161,7 @@ TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
     job.framework.issue = Seconds{1};
     const Prediction prediction = predict(job);
     double kernels = 0;
-    for (const rehearse::Step& step : prediction.setup.schedule.classes.at(0).steps) {
+    for (const Step& step : prediction.setup.schedule.classes.at(0).steps) {
         const Problem* problem = problem_of(step);
         kernels += problem != nullptr && has_pass(problem->op, problem->pass) ? 1 : 0;
     }
@@ -219,7 +219,7 @@ TEST(FasterThanPeak, NamesTheSampleAndCountsThePeak) {
     const Schedule schedule = setup_of(job, 1).schedule;
     DeviceClass& device = job.machine.classes.front();
     const Problem* product = nullptr;
-    for (const rehearse::Step& step : schedule.classes.front().steps) {
+    for (const Step& step : schedule.classes.front().steps) {
         const Problem* problem = problem_of(step);
         if (problem != nullptr && kind_of(problem->op) == "matmul" && product == nullptr) product = problem;
     }

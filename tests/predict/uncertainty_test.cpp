@@ -13,7 +13,6 @@ namespace rehearse::predict {
 namespace {
 
 using namespace sim::test;
-using RankStep = rehearse::Step;
 
 /// Of a step of that time.
 Uncertainty of(const Machine& machine, const Schedule& schedule, Seconds step) {
@@ -26,7 +25,7 @@ Uncertainty of(const Machine& machine, const Schedule& schedule, Seconds step) {
 /// Two measured kernels of 3 and 4 ms, each 10 % off: 0.3 and 0.4 ms, which together are 0.5 ms.
 struct TwoKernels {
     Machine machine = one_device_nodes(1, Star{});
-    std::vector<RankStep> steps{compute_step(machine, "a", Seconds{3e-3}), compute_step(machine, "b", Seconds{4e-3})};
+    std::vector<Step> steps{compute_step(machine, "a", Seconds{3e-3}), compute_step(machine, "b", Seconds{4e-3})};
     Schedule schedule = data_schedule(1, steps);
     TwoKernels() {
         for (auto& [name, measured] : machine.classes[0].measured) measured.error = 0.1;
@@ -41,7 +40,7 @@ TEST(Uncertainty, TakesErrorsOfDifferentMeasurementsAsIndependent) {
     EXPECT_NEAR(uncertainty.computation, 1 + 1.645 * 0.5 / 7, 1e-9);
     EXPECT_EQ(uncertainty.messages, 1);
     EXPECT_EQ(uncertainty.runs, 1);
-    const Step step{Seconds{7e-3}, uncertainty};
+    const StepTime step{Seconds{7e-3}, uncertainty};
     EXPECT_NEAR(step.band().high.value, 7e-3 * (1 + 1.645 * 0.5 / 7), 1e-10);
     EXPECT_NEAR(step.band().low.value, 7e-3 / (1 + 1.645 * 0.5 / 7), 1e-10);
 }
@@ -84,7 +83,7 @@ TEST(Uncertainty, OfMessagesIsWhatTheStepTakesWithSlowerOnes) {
 TEST(Uncertainty, OfVeryManyRanksIsMadeOfTheStepsParts) {
     Machine machine = one_device_nodes(1 << 18, Star{});
     machine.across = messaging(Seconds{0}, 1, 40.0_GBps, 0.2);
-    std::vector<RankStep> steps{compute_step(machine, "a", Seconds{3e-3})};
+    std::vector<Step> steps{compute_step(machine, "a", Seconds{3e-3})};
     for (auto& [name, measured] : machine.classes[0].measured) measured.error = 0.1;
     const Uncertainty uncertainty = of(machine, data_schedule(1 << 18, steps), Seconds{5e-3});
     EXPECT_NEAR(uncertainty.computation, 1 + 1.645 * 0.1 * 3 / 5, 1e-9);
