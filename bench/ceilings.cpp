@@ -7,6 +7,7 @@
 
 #include "bench/thread_team.hpp"
 #include "calibrate/fit.hpp"
+#include "core/error.hpp"
 
 namespace rehearse::bench {
 
@@ -43,6 +44,24 @@ std::vector<Peak> measure_peaks(int threads, const Rounds& rounds) {
 const Peak* Ceilings::peak(std::string_view type) const {
     const auto found = std::ranges::find(peaks, type, &Peak::type);
     return found != peaks.end() && found->absent.empty() ? &*found : nullptr;
+}
+
+const Peak& roof_of(const Ceilings& ceilings, const calibrate::Sample& sample) {
+    const bool tf32 = sample.algorithm.starts_with("tensor-tf32") || sample.algorithm.starts_with("tf32-");
+    const Peak* peak = ceilings.peak(tf32 ? "tf32" : to_string(sample.problem.type));
+    if (peak == nullptr) peak = ceilings.peak("f32");
+    require(peak != nullptr, "every CPU has f32");
+    return *peak;
+}
+
+RooflinePoint roofline_point(const Ceilings& ceilings, const calibrate::Sample& sample) {
+    const auto& [op, pass, batch, type] = sample.problem;
+    const FlopRate peak = roof_of(ceilings, sample).rate;
+    RooflinePoint point{.flops = flops(op, pass, batch), .bytes = bytes_moved(op, pass, type, batch)};
+    point.of_peak = point.flops / sample.median / peak;
+    point.of_memory = point.bytes / sample.median / ceilings.memory();
+    point.memory_bound = point.bytes / ceilings.memory() > point.flops / peak;
+    return point;
 }
 
 Ceilings measure_ceilings(int threads, const Rounds& rounds) {

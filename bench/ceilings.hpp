@@ -37,7 +37,7 @@ struct StreamOptions {
     Rounds rounds;
     std::vector<int> threads{1};
     std::vector<StreamKernel> kernels{StreamKernel::copy, StreamKernel::scale, StreamKernel::add, StreamKernel::triad};
-    bool every_size = false;   // also the sizes between and around one a level
+    bool every_size = false;                                 // also the sizes between and around one a level
     std::function<bool(const std::string& level)> wanted{};  // measures only levels that it is true of; none: all
     double memory_factor = 4;  // each array of the level "memory" is this many times all last-level caches together
 };
@@ -65,5 +65,19 @@ struct Ceilings {
     Bandwidth memory() const { return bandwidths.back().rate; }
 };
 Ceilings measure_ceilings(int threads, const Rounds& rounds);
+
+/// The roof of a sample: its type's peak, or that of f32 where the device has no arithmetic of the type; of an
+/// algorithm that rounds f32 to TF32 that peak.
+const Peak& roof_of(const Ceilings& ceilings, const calibrate::Sample& sample);
+
+/// A sample under its roofs; operands count once, and work is that of a direct convolution.
+struct RooflinePoint {
+    Flops flops;
+    Bytes bytes;
+    double of_peak = 0, of_memory = 0;  // shares of the peak and of the memory's bandwidth that it reached
+    bool memory_bound = false;          // memory would hold it back even if arithmetic took no time
+    double intensity() const { return bytes.value > 0 ? flops.value / bytes.value : 0; }  // FLOP/B
+};
+RooflinePoint roofline_point(const Ceilings& ceilings, const calibrate::Sample& sample);
 
 }  // namespace rehearse::bench

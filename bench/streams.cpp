@@ -181,7 +181,7 @@ Bytes array_of_all(const Sweep& sweep) {
     return Bytes{static_cast<double>(sweep.count) * sizeof(double) * sweep.threads};
 }
 
-Bytes working_set(const Sweep& sweep) { return 3.0 * array_of_all(sweep); }
+Bytes bytes_of(const Sweep& sweep) { return 3.0 * array_of_all(sweep); }
 
 Case case_of(Streamer& streamer, const Sweep& sweep) {
     return {.name = fmt::format("stream:{}:n{}:t{}:f64/cpu", to_string(sweep.kernel),
@@ -223,7 +223,7 @@ Streams measure_streams(const StreamOptions& options) {
     Streams streams{{}, std::move(times.json)};
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::vector<double>& seconds = times.seconds[i];
-        streams.samples.push_back({all[i].kernel, all[i].level, all[i].threads, working_set(all[i]),
+        streams.samples.push_back({all[i].kernel, all[i].level, all[i].threads, bytes_of(all[i]),
                                    cases[i].bytes / Seconds{*std::ranges::min_element(seconds)},
                                    calibrate::robust_deviation(seconds) / calibrate::median(seconds)});
     }

@@ -51,7 +51,34 @@ std::vector<std::vector<double>> seconds_of(const RankClass& rank_class, const T
     return seconds;
 }
 
+// All iterations of `blocks` but the first of each: a block of a slow network has but one more, which any other process
+// may have disturbed.
+Timeline joined(const std::vector<InSituSteps::Block>& blocks) {
+    Timeline all;
+    int iterations = 0;
+    for (const InSituSteps::Block& block : blocks) {
+        int most = 0;
+        for (Event event : block.timeline.events) {
+            most = std::max(most, event.iteration);
+            if (event.iteration == 0) continue;
+            event.iteration += iterations;
+            all.events.push_back(std::move(event));
+        }
+        iterations += most;
+    }
+    return all;
+}
+
 }  // namespace
+
+void InSituSteps::add(const Schedule& schedule, const RankClass& rank_class, std::vector<Block> blocks,
+                      const DeviceClass& device) {
+    require(!blocks.empty(), "steps in situ were timed");
+    const Timeline timeline = joined(blocks);
+    const auto middle = blocks.begin() + std::ssize(blocks) / 2;
+    std::ranges::nth_element(blocks, middle, {}, &Block::step);
+    add(schedule, rank_class, timeline, device, middle->step);
+}
 
 std::vector<double> step_sums(const RankClass& rank_class, const Timeline& timeline) {
     std::vector<double> sums;

@@ -33,6 +33,15 @@ std::vector<double> step_sums(const RankClass& rank_class, const Timeline& timel
 /// kernel (gradient_sums) each gets a share, as prices of `device` say.
 class InSituSteps {
 public:
+    /// Steps of one rank that were timed in one go.
+    struct Block {
+        Seconds step;  // what counts as the whole of one, the same on every rank of a class
+        Timeline timeline;
+    };
+    /// Of blocks at different times, as a host is faster in some seconds and slower in others: how steps divide is told
+    /// by the iterations of all but the first of each, which warms up; how long they are by the block in the middle.
+    void add(const Schedule& schedule, const RankClass& rank_class, std::vector<Block> blocks,
+             const DeviceClass& device);
     /// `timeline`: of one rank, of this class of the schedule, two iterations at least.
     void add(const Schedule& schedule, const RankClass& rank_class, const Timeline& timeline, const DeviceClass& device,
              Seconds whole);

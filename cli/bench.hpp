@@ -80,10 +80,6 @@ struct BenchRow {
 Problem small_enough(Problem problem);
 void mark_best(std::vector<BenchRow>& rows);
 
-/// The roof of a sample: its type's peak, or that of f32 where this CPU has no arithmetic of the type; of an algorithm
-/// that rounds f32 to TF32 that peak.
-const bench::Peak& roof_of(const bench::Ceilings& ceilings, const bench::Sample& sample);
-
 /// Table and document of the rows.
 Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
                     const BenchPlace& place);

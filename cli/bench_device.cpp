@@ -158,16 +158,15 @@ Json document_of(const std::vector<BenchRow>& rows, const bench::Ceilings& ceili
     Json all = Json::array();
     for (const BenchRow& row : rows) {
         const bench::Sample& s = row.sample;
-        const auto& [op, pass, batch, type] = s.problem;
-        const FlopRate rate = flops(op, pass, batch) / s.median;
+        const bench::RooflinePoint point = bench::roofline_point(ceilings, s);
         Json each{{"name", fmt::format("{}/{}/{}", to_string(s.problem), s.backend, s.algorithm)},
                   {"run_type", "iteration"},
                   {"iterations", s.count},
                   {"real_time", 1e6 * s.median.value},
                   {"time_unit", "us"},
-                  {"flop/s", rate.value},
-                  {"B/s", (bytes_moved(op, pass, type, batch) / s.median).value},
-                  {"peak_fraction", rate / roof_of(ceilings, s).rate},
+                  {"flop/s", (point.flops / s.median).value},
+                  {"B/s", (point.bytes / s.median).value},
+                  {"peak_fraction", point.of_peak},
                   {"scratch_bytes", row.scratch.value}};
         each["clocks"] = row.clocks;
         if (row.checked) each["checked"] = row.error;

@@ -205,7 +205,7 @@ void add_document(const std::string& text, std::span<const BenchRow> rows, const
     std::size_t next = 0;
     for (Json& each : part["benchmarks"]) {
         const BenchRow& row = rows[next++ % rows.size()];
-        each["peak_fraction"] = each["flop/s"].get<double>() / roof_of(ceilings, row.sample).rate.value;
+        each["peak_fraction"] = each["flop/s"].get<double>() / bench::roof_of(ceilings, row.sample).rate.value;
         if (row.checked) each["checked"] = row.error;
     }
     if (document.is_null()) {

@@ -15,31 +15,25 @@ using Json = nlohmann::ordered_json;
 
 Json row_of(const BenchRow& row, const bench::Ceilings& ceilings) {
     const bench::Sample& sample = row.sample;
-    const Problem& p = sample.problem;
-    const Flops work = flops(p.op, p.pass, p.batch);
-    const Bytes bytes = bytes_moved(p.op, p.pass, p.type, p.batch);
-    const bench::Peak& peak = roof_of(ceilings, sample);
-    // Under the slope of the roof: memory would hold it back even if arithmetic took no time.
-    const bool memory_bound = bytes / ceilings.memory() > work / peak.rate;
-    const double bandwidth_fraction = bytes / sample.median / ceilings.memory();
-    Json json{{"problem", to_string(p)},
+    const bench::RooflinePoint point = bench::roofline_point(ceilings, sample);
+    Json json{{"problem", to_string(sample.problem)},
               {"backend", sample.backend},
               {"algorithm", sample.algorithm},
               {"median_s", sample.median.value},
               {"error", sample.error},
               {"samples", sample.count},
-              {"flops", work.value},
-              {"flops_per_s", (work / sample.median).value},
-              {"peak_fraction", work / sample.median / peak.rate},
-              {"peak_type", peak.type},
-              {"bytes", bytes.value},
-              {"bytes_per_s", (bytes / sample.median).value},
-              {"flops_per_byte", bytes.value > 0 ? work.value / bytes.value : 0.0},
-              {"bound", memory_bound ? "memory" : "compute"},
-              {"bandwidth_fraction", bandwidth_fraction},
+              {"flops", point.flops.value},
+              {"flops_per_s", (point.flops / sample.median).value},
+              {"peak_fraction", point.of_peak},
+              {"peak_type", roof_of(ceilings, sample).type},
+              {"bytes", point.bytes.value},
+              {"bytes_per_s", (point.bytes / sample.median).value},
+              {"flops_per_byte", point.intensity()},
+              {"bound", point.memory_bound ? "memory" : "compute"},
+              {"bandwidth_fraction", point.of_memory},
               {"scratch_bytes", row.scratch.value},
               {"best", row.best}};
-    if (memory_bound) json["memory_bound_fraction"] = bandwidth_fraction;
+    if (point.memory_bound) json["memory_bound_fraction"] = point.of_memory;
     if (row.checked) {
         json["checked"] = row.error;
         json["checked_batch"] = row.checked_batch;
@@ -88,14 +82,6 @@ DataType type_named(const std::string& word) {
         if (to_string(type) == word) return type;
     }
     throw InputError(fmt::format("--type '{}': f32, f16 or bf16", word));
-}
-
-const bench::Peak& roof_of(const bench::Ceilings& ceilings, const bench::Sample& sample) {
-    const bool tf32 = sample.algorithm.starts_with("tensor-tf32") || sample.algorithm.starts_with("tf32-");
-    const bench::Peak* peak = ceilings.peak(tf32 ? "tf32" : to_string(sample.problem.type));
-    if (peak == nullptr) peak = ceilings.peak("f32");
-    require(peak != nullptr, "every CPU has f32");
-    return *peak;
 }
 
 Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,

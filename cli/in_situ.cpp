@@ -69,41 +69,14 @@ run::Options options_of(const InSituJob& job, int steps) {
 
 }  // namespace
 
-namespace {
-
-// All iterations of `blocks` but the first of each, which warms up: a block of a slow network has but one, which any
-// other process may have disturbed.
-Timeline joined(const std::vector<Timeline>& blocks) {
-    Timeline all;
-    int iterations = 0;
-    for (const Timeline& block : blocks) {
-        int most = 0;
-        for (Event event : block.events) {
-            most = std::max(most, event.iteration);
-            if (event.iteration == 0) continue;
-            event.iteration += iterations;
-            all.events.push_back(std::move(event));
-        }
-        iterations += most;
-    }
-    return all;
-}
-
-}  // namespace
-
-// A host is faster in some seconds and slower in others: the schedules take turns. How steps divide is told by all
-// blocks of steps of each, how long they are by the one in the middle.
+// A host is faster in some seconds and slower in others: the schedules take turns.
 void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
                    std::vector<calibrate::Sample>& samples) {
     constexpr int rounds = 5;
     const DeviceClass& device = machine.classes.front();
     const double share = calibrate::share_of_core(machine.shared_cores, job.team.rank);
     const Seconds time = job.budget / static_cast<double>(rounds * std::ssize(schedules));
-    struct Block {
-        Seconds step;  // the same on every rank of a class
-        Timeline timeline;
-    };
-    std::vector<std::vector<Block>> blocks(schedules.size());
+    std::vector<std::vector<calibrate::InSituSteps::Block>> blocks(schedules.size());
     for (int round = 0; round < rounds; ++round) {
         if (round > 0 && job.ends()) break;
         for (std::size_t i = 0; i < schedules.size(); ++i) {
@@ -117,14 +90,8 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
     }
     calibrate::InSituSteps own_rank, in_situ;
     for (std::size_t i = 0; i < schedules.size(); ++i) {
-        std::vector<Timeline> timelines;
-        for (const Block& block : blocks[i]) timelines.push_back(block.timeline);
-        const auto middle = blocks[i].begin() + std::ssize(blocks[i]) / 2;
-        std::nth_element(blocks[i].begin(), middle, blocks[i].end(),
-                         [](const Block& a, const Block& b) { return a.step < b.step; });
         const int own = class_of(schedules[i], RankIndex{job.team.rank % ranks(schedules[i].mesh)});
-        own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], joined(timelines), device,
-                     middle->step);
+        own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], std::move(blocks[i]), device);
     }
     for (const std::string& text : kernels::Communicator::world().all_gather(own_rank.text())) in_situ.add(text);
     calibrate::put_in_situ(samples, in_situ.times());

@@ -21,6 +21,27 @@ namespace {
 
 using testing::ElementsAre;
 
+// 2 x 64 x 64 x 64 operations on three matrices of 64 x 64: 524,288 FLOP and 49,152 bytes.
+TEST(RooflinePoint, IsAsWorkedOutByHand) {
+    Ceilings ceilings;
+    ceilings.peaks = {{"f32", "by hand", 1, FlopRate{1e9}, 0, ""}, {"bf16", "", 1, {}, 0, "this CPU has none"}};
+    ceilings.bandwidths = {{"L1", Bandwidth{1e12}}, {"memory", Bandwidth{1e8}}};
+    calibrate::Sample sample;
+    sample.problem = {MatMul{64, 64, 1, false}, Pass::forward, 64, DataType::f32};
+    sample.median = Seconds{1e-3};
+    const RooflinePoint point = roofline_point(ceilings, sample);
+    EXPECT_EQ(point.flops.value, 524288);
+    EXPECT_EQ(point.bytes.value, 49152);
+    EXPECT_NEAR(point.of_peak, 0.524288, 1e-12);
+    EXPECT_NEAR(point.of_memory, 0.49152, 1e-12);
+    EXPECT_NEAR(point.intensity(), 32.0 / 3, 1e-12);
+    EXPECT_FALSE(point.memory_bound);  // 0.49 ms of memory, 0.52 of arithmetic
+    ceilings.bandwidths.back().rate = Bandwidth{9e7};
+    EXPECT_TRUE(roofline_point(ceilings, sample).memory_bound);
+    sample.problem.type = DataType::bf16;
+    EXPECT_EQ(roof_of(ceilings, sample).type, "f32");
+}
+
 TEST(FmaLoops, DoAsManyMultiplyAddsAsTheyCount) {
     const std::vector<FmaLoop> loops = fma_loops();
     ASSERT_EQ(loops.size(), 4U);

@@ -120,6 +120,20 @@ TEST(InSitu, StretchesWhatNoStepHasAsOthersOfItsKindAndPass) {
     EXPECT_EQ(samples[1].median, Seconds{1e-4});  // nothing is known of this pass
 }
 
+// Medians of 2, 6 and 4 ms over three blocks, of which that of 18 ms is in the middle.
+TEST(InSitu, DividesStepsByAllBlocksAndIsAsLongAsTheOneInTheMiddle) {
+    InSituSteps steps;
+    steps.add(three_steps(), three_steps().classes.front(),
+              {{Seconds{30e-3}, timeline_of({{9e-3, 6e-3, 9e-3}})},
+               {Seconds{18e-3}, timeline_of({{2e-3, 7e-3, 4e-3}})},
+               {Seconds{12e-3}, timeline_of({{1e-3, 5e-3, 3e-3}})}},
+              device());
+    std::vector<Sample> samples{sample(first), sample(second)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(samples[0].median.value, (2e-3 + 4e-3) / 2 * 1.5, 1e-12);
+    EXPECT_NEAR(samples[1].median.value, 6e-3 * 1.5, 1e-12);
+}
+
 TEST(InSitu, AddsUpToTheSlowestRankWhereThatIsTheWhole) {
     InSituSteps steps;
     steps.add(three_steps(), three_steps().classes.front(), timeline_of({{1e-3, 5e-3, 3e-3}}), device(),
