@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What 16 bits cost in accuracy: the table of docs/kernels.md. Every way to sum products, on this CPU's instructions
-// or, number by number, on those that it lacks, against sums in double of the same rounded inputs.
+// What 16 bits cost in accuracy: the table of docs/kernels.md. Every variant of summing products, on this CPU's
+// instructions or, number by number, on those that it lacks, against sums in double of the same rounded inputs.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace rehearse::kernels {
 namespace {
 
-struct Way {
+struct KernelVariant {
     std::string algorithm, sums;
     DataType type;
     std::unique_ptr<Kernel> kernel;
@@ -37,26 +37,26 @@ std::vector<std::uint16_t> stored(std::vector<float>& values, DataType type) {
 }
 
 // The largest and the root mean square difference from the reference, in root mean squares of the result.
-void print_row(const Op& op, const Way& way) {
+void print_row(const Op& op, const KernelVariant& variant) {
     std::vector<float> src = random_values(elements(input_shapes(op).front()), 1);
     std::vector<float> weights = random_values(parameters(op), 2);
     std::vector<float> expected(static_cast<std::size_t>(elements(output_shape(op))));
     std::vector<float> actual = expected;
     Buffers b;
     std::vector<std::uint16_t> dst_bits(expected.size()), src_bits, weight_bits;
-    if (way.type == DataType::f32) {
+    if (variant.type == DataType::f32) {
         b.src.emplace_back(src);
         b.weights = weights;
         b.dst = actual;
     } else {
-        src_bits = stored(src, way.type);
-        weight_bits = stored(weights, way.type);
-        b.src.emplace_back(src_bits.data(), src_bits.size(), way.type);
-        b.weights = View(weight_bits.data(), weight_bits.size(), way.type);
-        b.dst = View(dst_bits.data(), dst_bits.size(), way.type);
+        src_bits = stored(src, variant.type);
+        weight_bits = stored(weights, variant.type);
+        b.src.emplace_back(src_bits.data(), src_bits.size(), variant.type);
+        b.weights = View(weight_bits.data(), weight_bits.size(), variant.type);
+        b.dst = View(dst_bits.data(), dst_bits.size(), variant.type);
     }
-    way.kernel->run(b);
-    if (way.type != DataType::f32) convert(b.dst, View(actual));
+    variant.kernel->run(b);
+    if (variant.type != DataType::f32) convert(b.dst, View(actual));
     Buffers exact;
     exact.src.emplace_back(src);
     exact.weights = weights;
@@ -70,12 +70,12 @@ void print_row(const Op& op, const Way& way) {
         norm += static_cast<double>(expected[i]) * expected[i];
     }
     const auto count = static_cast<double>(actual.size());
-    fmt::print("| `{}` | {} | {} | {} | {:.1e} | {:.1e} |\n", to_string(op), way.algorithm, to_string(way.type),
-               way.sums, largest / std::sqrt(norm / count), std::sqrt(square / norm));
+    fmt::print("| `{}` | {} | {} | {} | {:.1e} | {:.1e} |\n", to_string(op), variant.algorithm, to_string(variant.type),
+               variant.sums, largest / std::sqrt(norm / count), std::sqrt(square / norm));
 }
 
-std::vector<Way> ways(const Op& op) {
-    std::vector<Way> found;
+std::vector<KernelVariant> variants(const Op& op) {
+    std::vector<KernelVariant> found;
     const bool product = std::holds_alternative<MatMul>(op);
     for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
         const Problem problem{op, Pass::forward, 1, type};
@@ -105,6 +105,6 @@ int main() {
     const std::vector<Op> ops{MatMul{32, 64, 64, false}, MatMul{32, 64, 1024, false}, MatMul{32, 64, 4608, false},
                               Conv{64, 14, 14, 64, same, 1, false}, Conv{512, 7, 7, 16, same, 1, false}};
     for (const Op& op : ops) {
-        for (const kernels::Way& way : kernels::ways(op)) kernels::print_row(op, way);
+        for (const kernels::KernelVariant& variant : kernels::variants(op)) kernels::print_row(op, variant);
     }
 }

@@ -30,8 +30,8 @@ using calibrate::JudgedChoice;
 
 constexpr std::size_t pooled_kernels = 600, pilots = 20;
 
-/// Rows of one board, priced in one way.
-struct Way {
+/// Rows of one board, as one source of prices has them.
+struct PricedRows {
     const MeasuredBoard* board;
     std::string prices;
     std::vector<JudgedChoice> rows;
@@ -77,7 +77,8 @@ Peers peers_of(const std::vector<MeasuredBoard>& all, std::size_t at) {
     return peers;
 }
 
-std::vector<Way> ways_of(const std::vector<MeasuredBoard>& all, std::size_t at, const std::string& leave) {
+std::vector<PricedRows> priced_rows_of(const std::vector<MeasuredBoard>& all, std::size_t at,
+                                       const std::string& leave) {
     const MeasuredBoard& board = all[at];
     if (leave == "device") {
         const Peers peers = peers_of(all, at);
@@ -87,37 +88,37 @@ std::vector<Way> ways_of(const std::vector<MeasuredBoard>& all, std::size_t at, 
                 {&board, fmt::format("{} kernels", pilots),
                  calibrate::judge_left_out(peers.boards, peers.at, pooled_kernels, pilots)}};
     }
-    std::vector<Way> ways;
-    if (known_to_deepbench(board)) ways.push_back({&board, "DeepBench", by_deepbench(board), false});
-    ways.push_back({&board, "bound", calibrate::judge_bound(board)});
+    std::vector<PricedRows> found;
+    if (known_to_deepbench(board)) found.push_back({&board, "DeepBench", by_deepbench(board), false});
+    found.push_back({&board, "bound", calibrate::judge_bound(board)});
     // Where prices rest on all kernels that there are, half of them judge the other half.
     const std::size_t count = std::min(models::shipped_count(board.kind), (board.kernels.size() + 1) / 2);
-    ways.push_back(
+    found.push_back(
         {&board, "board",
          leave == "family" ? calibrate::judge_unseen_sides(board, count) : calibrate::judge_unseen(board, count)});
-    return ways;
+    return found;
 }
 
-Json group_of(const Way& way, const std::string& sizes, const std::vector<JudgedChoice>& rows) {
+Json group_of(const PricedRows& priced, const std::string& sizes, const std::vector<JudgedChoice>& rows) {
     const calibrate::ErrorSummary s = calibrate::summarize(calibrate::judged_of(rows));
-    Json group{{"set", "neusight"},        {"device", way.board->name},
-               {"precision", "f32"},       {"kind", way.board->kind},
+    Json group{{"set", "neusight"},        {"device", priced.board->name},
+               {"precision", "f32"},       {"kind", priced.board->kind},
                {"pass", "forward"},        {"sizes", sizes},
-               {"prices", way.prices},     {"rows", s.rows},
+               {"prices", priced.prices},  {"rows", s.rows},
                {"median_error", s.median}, {"p90_error", s.p90},
                {"in_band", s.in_band}};
-    if (way.chooses && way.board->kind == "conv2d") group["family_right"] = calibrate::family_right(rows);
+    if (priced.chooses && priced.board->kind == "conv2d") group["family_right"] = calibrate::family_right(rows);
     return group;
 }
 
 // Random sizes apart from those of networks.
-void add_groups(const Way& way, Json& groups) {
+void add_groups(const PricedRows& priced, Json& groups) {
     for (const bool network : {false, true}) {
         std::vector<JudgedChoice> rows;
-        for (const JudgedChoice& row : way.rows) {
+        for (const JudgedChoice& row : priced.rows) {
             if (row.network == network) rows.push_back(row);
         }
-        if (!rows.empty()) groups.push_back(group_of(way, network ? "transformers" : "random", rows));
+        if (!rows.empty()) groups.push_back(group_of(priced, network ? "transformers" : "random", rows));
     }
 }
 
@@ -195,10 +196,10 @@ Report validate_neusight(const NeuSightOptions& options, const Progress& progres
         if (!goes_on(progress, static_cast<std::int64_t>(i), std::ssize(boards))) break;
         if (!wanted.is_in(fmt::format("{} f32 {} forward", boards[i].name, boards[i].kind))) continue;
         std::vector<calibrate::Judged> last;
-        for (const Way& way : ways_of(boards, i, options.leave)) {
-            if (way.rows.empty()) continue;
-            add_groups(way, groups);
-            last = calibrate::judged_of(way.rows);
+        for (const PricedRows& priced : priced_rows_of(boards, i, options.leave)) {
+            if (priced.rows.empty()) continue;
+            add_groups(priced, groups);
+            last = calibrate::judged_of(priced.rows);
         }
         std::vector<calibrate::Judged>& of_kind = shipped[boards[i].kind];
         of_kind.insert(of_kind.end(), last.begin(), last.end());
