@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "calibrate/fit.hpp"
 #include "calibrate/kernel_factors.hpp"
 #include "core/error.hpp"
 #include "prices/library_point.hpp"
@@ -27,23 +28,8 @@ double beyond(const KernelSample& sample, const DeviceSheet& sheet) {
     return std::log(sample.time.value) - log_bound_of(sample, sheet);
 }
 
-double median(std::vector<double> values) {
-    require(!values.empty(), "a median of something");
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
-
 double mean(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-// One standard deviation, as the median distance from the median says it.
-double spread_of(const std::vector<double>& values) {
-    const double middle = median(values);
-    std::vector<double> distances;
-    for (const double value : values) distances.push_back(std::abs(value - middle));
-    return 1.4826 * median(distances);
 }
 
 // Whether the family with the least bound ran.
@@ -199,7 +185,7 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     }
     std::optional<FamilyVote> vote;
     if (!others.ran.empty()) vote.emplace(board.experts.back().covariance, others.ran);
-    const double deviation = spread_of(others.values);
+    const double deviation = robust_deviation(others.values);
     const auto price = [&](const KernelSample& sample) {
         const auto point = library_point(sample.problem, *board.sheet.board);
         if (!alike) return KernelPrice{std::log(point->bound.value), deviation};

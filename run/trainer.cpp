@@ -207,7 +207,7 @@ private:
         const PlacedLayers placed = program_.placed();
         if (placed.on_host == 0) return {};
         const std::vector<std::string_view> kinds(placed.kinds.begin(), placed.kinds.end());
-        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, join(kinds));
+        return fmt::format("{} of {} layers: {}", placed.on_host, placed.layers, rehearse::join(kinds));
     }
 
     std::string title() const {

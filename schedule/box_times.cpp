@@ -14,8 +14,6 @@ namespace rehearse::schedule {
 
 namespace {
 
-constexpr int none = -1;
-
 Stream sending(Stream receiving) {
     return receiving == Stream::receive_gradients ? Stream::send_gradients : Stream::send_activations;
 }
@@ -27,7 +25,7 @@ public:
             find_sends(static_cast<int>(c));
             std::vector<std::vector<int>> steps(classes[c].boxes.size());
             for (std::size_t i = 0; i < classes[c].box_of.size(); ++i) {
-                if (classes[c].box_of[i] != none) steps[at(classes[c].box_of[i])].push_back(static_cast<int>(i));
+                if (classes[c].box_of[i] != no_box) steps[at(classes[c].box_of[i])].push_back(static_cast<int>(i));
             }
             steps_of_.push_back(std::move(steps));
         }
@@ -74,7 +72,7 @@ private:
         for (int c = 0; c < static_cast<int>(classes_.size()); ++c) {
             std::map<Channel, std::size_t> received;
             const auto& steps = schedule_.classes[at(c)].steps;
-            std::vector<std::pair<int, int>> from(steps.size(), {none, none});
+            std::vector<std::pair<int, int>> from(steps.size(), {no_box, no_box});
             for (std::size_t i = 0; i < steps.size(); ++i) {
                 const auto* recv = std::get_if<Recv>(&steps[i].action);
                 if (recv == nullptr) continue;
@@ -90,7 +88,7 @@ private:
     }
 
     int class_beside(int c, int axis, std::int64_t offset) {
-        const auto [known, is_new] = beside_.emplace(std::tuple{c, axis, offset}, none);
+        const auto [known, is_new] = beside_.emplace(std::tuple{c, axis, offset}, no_box);
         if (is_new) known->second = find_beside(c, axis, offset);
         return known->second;
     }
@@ -105,7 +103,7 @@ private:
             return class_of(schedule_, rank_at(schedule_.mesh, place));
         }
         require(false, "a message has somebody at its other end");
-        return none;
+        return no_box;
     }
 
     /// When all that a box waits for has ended; nothing if that is not known yet.
@@ -121,10 +119,10 @@ private:
         return latest;
     }
 
-    /// Of a step that `asking`, a box of the same class or none, waits for. A message takes no time.
+    /// Of a step that `asking`, a box of the same class or no_box, waits for. A message takes no time.
     std::optional<std::int64_t> end_of(int c, int step, int asking) const {
         const int box = classes_[at(c)].box_of[at(step)];
-        if (box != none) {
+        if (box != no_box) {
             if (box == asking) return 0;
             if (at(box) >= ended_[at(c)]) return {};
             return classes_[at(c)].boxes[at(box)].start + classes_[at(c)].boxes[at(box)].length;
@@ -136,8 +134,8 @@ private:
             latest = std::max(latest, *end);
         }
         const auto [peer, sent] = message_[at(c)][at(step)];
-        if (peer == none) return latest;
-        const std::optional<std::int64_t> end = end_of(peer, sent, none);
+        if (peer == no_box) return latest;
+        const std::optional<std::int64_t> end = end_of(peer, sent, no_box);
         if (!end) return {};
         return std::max(latest, *end);
     }

@@ -8,7 +8,10 @@
 
 namespace rehearse::schedule {
 
-/// A class's boxes, and which one each step is in (-1: of another stream).
+/// Instead of a box's index, where a step is of another stream.
+inline constexpr int no_box = -1;
+
+/// A class's boxes, and which one each step is in, or `no_box`.
 struct Boxed {
     std::vector<ComputeBox> boxes;
     std::vector<int> box_of;

@@ -12,8 +12,6 @@ namespace rehearse::schedule {
 
 namespace {
 
-constexpr int none = -1;
-
 std::int64_t length_of(BoxKind kind, const Ticks& ticks) {
     switch (kind) {
         case BoxKind::forward:
@@ -54,7 +52,7 @@ void find_put_off(const RankClass& rank_class, Boxed& made) {
     const auto each = [&](auto visit) {
         for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
             const auto* compute = std::get_if<Compute>(&rank_class.steps[i].action);
-            if (compute != nullptr && made.box_of[i] != none) visit(*compute, made.box_of[i]);
+            if (compute != nullptr && made.box_of[i] != no_box) visit(*compute, made.box_of[i]);
         }
     };
     each([&](const Compute& compute, int box) {
@@ -73,7 +71,7 @@ void find_put_off(const RankClass& rank_class, Boxed& made) {
 
 /// Steps of one micro-batch and direction that lie together.
 Boxed boxed(const RankClass& rank_class) {
-    Boxed made{.boxes = {}, .box_of = std::vector<int>(rank_class.steps.size(), none)};
+    Boxed made{.boxes = {}, .box_of = std::vector<int>(rank_class.steps.size(), no_box)};
     for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
         const Step& step = rank_class.steps[i];
         if (step.stream != Stream::compute) continue;

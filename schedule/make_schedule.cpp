@@ -138,7 +138,7 @@ Part composed(const Part& outer, Part inner) {
         origin.layer = before.layer;
         if (before.layer < 0) continue;
         origin.tensor += before.tensor;
-        for (rehearse::Cut& cut : origin.cuts) cut.tensor += before.tensor;
+        for (Cut& cut : origin.cuts) cut.tensor += before.tensor;
         origin.cuts.insert(origin.cuts.begin(), before.cuts.begin(), before.cuts.end());
         origin.summed.insert(origin.summed.begin(), before.summed.begin(), before.summed.end());
         origin.transposed = origin.transposed != before.transposed;

@@ -87,7 +87,7 @@ void OnnxGraph::read() {
     for (const auto& entry : model_.metadata_props()) {
         if (entry.key() != "rehearse.buffers") continue;
         for_training_ = true;
-        for (const std::string_view name : split(entry.value(), ',')) buffers_.emplace(name);
+        for (const std::string_view name : rehearse::split(entry.value(), ',')) buffers_.emplace(name);
     }
 }
 

@@ -80,7 +80,7 @@ private:
 }  // namespace
 
 Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part,
-                   std::span<const std::vector<double>> costs, const Machine& machine, const Cut& cut) {
+                   std::span<const std::vector<double>> costs, const Machine& machine, const StageCut& cut) {
     std::vector<Tightest> stages = tightest_of_stages(balanced, costs.size(), machine);
     if (all_fit(stages)) return balanced;
     RoomFinder finder{part, costs};
