@@ -2,7 +2,10 @@
 # The two functions that every folder uses, and the warnings they share.
 
 add_library(rehearse_warnings INTERFACE)
-target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic>)
+target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic>)
+if(NOT CMAKE_UNITY_BUILD)  # a name of one file is no shadow of another's
+  target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
+endif()
 
 # g++ looks for garbage whenever its memory has doubled, beginning with 128 MB, and finds little: a tenth of its time or
 # more. The largest files take 0.1 GB more without.
@@ -63,6 +66,59 @@ function(rehearse_precompile target)
   cmake_language(EVAL CODE "cmake_language(DEFER CALL rehearse_leave_own_flags ${target})")
 endfunction()
 
+# rehearse_defined(names file): what `file` defines outside of functions and classes, as far as lines that begin at its
+# margin tell.
+function(rehearse_defined names file)
+  file(READ ${file} text)
+  string(REGEX REPLACE "[][;{]" "(" text "\n${text}")
+  string(REGEX MATCHALL "\n[A-Za-z][^\n]*" lines "${text}")
+  set(found)
+  foreach(line ${lines})
+    if(line MATCHES "^\nenum [^c]")
+      string(REGEX MATCHALL "[A-Za-z0-9_]+" enumerators "${line}")
+      list(APPEND found ${enumerators})
+    elseif(line MATCHES "^\n(struct|class|enum class) ([A-Za-z0-9_]+)")
+      list(APPEND found ${CMAKE_MATCH_2})
+    elseif(line MATCHES "^\n(constexpr|const|using) ")
+      string(REGEX MATCHALL "[A-Za-z0-9_]+ *[(=]" assigned "${line}")
+      string(REGEX REPLACE " *[(=]" "" assigned "${assigned}")
+      list(APPEND found ${assigned})
+    elseif(NOT line MATCHES "^\nnamespace" AND line MATCHES "^[^(=]*[^A-Za-z0-9_]([A-Za-z0-9_]+) *[(=]")
+      list(APPEND found ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set(${names} ${found} PARENT_SCOPE)
+endfunction()
+
+# Where CMAKE_UNITY_BUILD is on, files of one folder are compiled together, at most eight: the whole is built in little
+# more than half of the time. Two that define the same name, each for itself, never meet; what has flags of its own stays
+# alone. Called when the whole folder has been read.
+function(rehearse_group_files target)
+  if(NOT CMAKE_UNITY_BUILD)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "^/|^[$]<|\\.cu$")
+  foreach(source ${sources})
+    rehearse_defined(names ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "files${folder}" folder)
+    foreach(group RANGE 1000)
+      set(place ${folder}_${group})
+      set(others ${defined_${place}})
+      list(REMOVE_ITEM others ${names} "")
+      list(LENGTH members_${place} members)
+      if(members LESS 8 AND "${others}" STREQUAL "${defined_${place}}")
+        break()
+      endif()
+    endforeach()
+    list(APPEND members_${place} ${source})
+    list(APPEND defined_${place} ${names})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${place})
+  endforeach()
+endfunction()
+
 # rehearse_library(sim SOURCES a.cpp b.cpp USES rehearse::core PRIVATE_USES PkgConfig::simgrid)
 # One static library a folder, alias rehearse::<name>; sources in sub-folders are named by their relative path.
 # OWN_FLAGS: it compiles with flags that the others do not have.
@@ -77,6 +133,7 @@ function(rehearse_library name)
     set_target_properties(rehearse_${name} PROPERTIES POSITION_INDEPENDENT_CODE ${REHEARSE_PYTHON})
     rehearse_precompile(rehearse_${name} REUSE_FROM rehearse_precompiled)
   endif()
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL rehearse_group_files rehearse_${name})")
 endfunction()
 
 # rehearse_test(schedule/pipeline USES rehearse::schedule [LABELS mpi] [MPI_RANKS 1 2 4] [TIMEOUT 60])
