@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "prices/tile_model.hpp"
+
 namespace rehearse {
 namespace {
 
@@ -38,6 +40,29 @@ TEST(LibraryBytes, OfANormalizationTellTheReluFromItsInput) {
     // As many bytes at a terabyte a second.
     const RooflineTimes times = roofline_times({norm, Pass::backward_data, 8, DataType::f16}, device(false));
     EXPECT_DOUBLE_EQ(times.memory.value().value, bytes(false, Pass::backward_data) / 1e12);
+}
+
+// Two processors keep 2 x 2 blocks of 512 threads x 15 pixels x 4 values of 2 bytes forward, 16 backward. Of a tensor
+// smaller than that nothing is read twice.
+TEST(LibraryBytes, OfASixteenBitNormalizationStayOnTheChip) {
+    DeviceClass d = device(false);
+    TileModel model;
+    model.processors = {2, "sheet"};
+    d.tiles = std::make_shared<const TileModel>(model);
+    const BatchNorm norm{.channels = 64, .height = 100, .width = 100, .relu = true};
+    const auto spared = [&](const BatchNorm& op, Pass pass, DataType type) {
+        const Problem problem{op, pass, 8, type};
+        return (library_bytes(problem, device(false)) - library_bytes(problem, d)).value;
+    };
+    EXPECT_EQ(spared(norm, Pass::forward, DataType::f16), 2 * 2 * 512 * 15 * 4 * 2);
+    EXPECT_EQ(spared(norm, Pass::backward_data, DataType::bf16), 2 * 2 * 512 * 16 * 4 * 2);
+    EXPECT_EQ(spared(norm, Pass::forward, DataType::f32), 0);
+    const BatchNorm small{.channels = 64, .height = 4, .width = 4, .relu = true};
+    EXPECT_EQ(spared(small, Pass::forward, DataType::f16), 8 * 64 * 16 * 2);
+    EXPECT_EQ(spared(small, Pass::backward_data, DataType::f16), 2 * 8 * 64 * 16 * 2);
+    BatchNorm alone = norm;
+    alone.relu = false;
+    EXPECT_EQ(spared(alone, Pass::forward, DataType::f16), 0) << "kernels of their own are not persistent";
 }
 
 }  // namespace
