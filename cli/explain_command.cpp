@@ -73,9 +73,7 @@ void add_bounds(Json& parts, const Problem& problem, const DeviceClass& device) 
     const RooflineTimes times = roofline_times(problem, device);
     if (times.compute)
         add("compute", times.compute, flops(problem.op, problem.pass, problem.batch), device.peak.at(problem.type));
-    if (times.memory)
-        add("memory", times.memory, bytes_moved(problem.op, problem.pass, problem.type, problem.batch),
-            device.memory_bandwidth);
+    if (times.memory) add("memory", times.memory, library_bytes(problem, device), device.memory_bandwidth);
     parts.push_back(part("launch", device.launch.value, device.launch.source));
 }
 

@@ -56,6 +56,27 @@ Seconds copied(const Problem& update, const DeviceClass& device, double times) {
 
 }  // namespace
 
+Seconds HostIssue::of(const Op& op) const {
+    const bool convolves = std::holds_alternative<Conv>(op) || std::holds_alternative<ConvTranspose>(op);
+    const bool multiplies = std::holds_alternative<MatMul>(op) || std::holds_alternative<GroupedMatMul>(op) ||
+                            std::holds_alternative<Attention>(op);
+    const bool normalizes = std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);
+    const Seconds own = convolves ? convolution : multiplies ? product : normalizes ? normalization : other;
+    return own > Seconds{} ? own : other;
+}
+
+HostIssue issue_of(const models::FrameworkProfile& profile) {
+    const auto time = [&](std::string_view setting) {
+        const std::string value = profile.value(setting);
+        if (value.empty()) return Seconds{};
+        const auto read = parse_quantity<Seconds>(value);
+        if (read < Seconds{})
+            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
+        return read;
+    };
+    return {time("issue"), time("issue_convolution"), time("issue_product"), time("issue_normalization")};
+}
+
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
     Framework framework;
     const std::string layout = profile.value("layout"), software = profile.value("software");
@@ -86,11 +107,7 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!transport.empty() && transport != "sockets")
         throw InputError(fmt::format("framework {}: transport '{}' is not sockets", profile.name, transport));
     framework.sockets = !transport.empty();
-    if (const std::string issue = profile.value("issue"); !issue.empty()) {
-        framework.issue = parse_quantity<Seconds>(issue);
-        if (framework.issue < Seconds{})
-            throw InputError(fmt::format("framework {}: issue '{}' is below 0", profile.name, issue));
-    }
+    framework.issue = issue_of(profile);
     const std::string memory = profile.value("memory");
     if (!memory.empty() && memory != "megatron-core")
         throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
@@ -134,7 +151,7 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
         price.time = framework.update_rate > Bandwidth{} ? Bytes{framework.update_passes * once} / framework.update_rate
                                                          : price.time * (framework.update_passes * once / moved.value);
     }
-    if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue);
+    if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue.of(problem.op));
     return price;
 }
 

@@ -12,6 +12,18 @@
 
 namespace rehearse::predict {
 
+/// What the host takes to issue a pass of an operator, so that kernels come no faster; 0: nothing is known of it.
+/// Convolutions, products (dense layers, attention) and normalizations have more to set up than `other` operators.
+struct HostIssue {
+    Seconds other{}, convolution{}, product{}, normalization{};
+    auto operator<=>(const HostIssue&) const = default;
+    /// Returns what it takes for this operator.
+    Seconds of(const Op& op) const;
+};
+
+/// Returns what a profile says of its host. InputError for a time below 0.
+HostIssue issue_of(const models::FrameworkProfile& profile);
+
 struct Framework {
     bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
     bool transforms = true;            // its library may compute convolutions with fewer multiplications
@@ -21,11 +33,11 @@ struct Framework {
     double bucket_copies = 0;          // of a bucket's gradients, into its buffer and back, where ranks share them
     bool update_after_sums = false;    // no weight is updated before all gradients have been summed
     bool sockets = false;              // its ranks talk over sockets, which calibrate --transport sockets measures
-    Seconds issue{};                   // that the host takes for an operator: kernels come no faster
+    HostIssue issue{};                 // of an operator by the host: kernels come no faster
     bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;    // between it and others, of a step
     bool plain() const {
-        return !channels_first && transforms && update_passes == 0 && bucket_copies == 0 && issue == Seconds{};
+        return !channels_first && transforms && update_passes == 0 && bucket_copies == 0 && issue == HostIssue{};
     }
 };
 

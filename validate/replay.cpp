@@ -54,7 +54,7 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.software.empty()) run.software = framework.value("software");
     run.transforms = framework.value("transforms") != "off";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
-    if (const std::string issue = framework.value("issue"); !issue.empty()) run.issue = parse_quantity<Seconds>(issue);
+    run.issue = predict::issue_of(framework);
     if (run.update_passes > 0 || passes.empty()) return;
     run.update_passes = parse_number(passes, "passes");
     if (const std::string rate = framework.value("update_rate"); !rate.empty())

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "prices/roofline.hpp"
+
 namespace rehearse::sim {
 
 namespace {
@@ -26,7 +28,7 @@ Seconds least_time(const Problem& problem, const DeviceClass& device) {
         const Flops all = flops(problem.op, problem.pass, problem.batch);
         compute = all / static_cast<double>(taps(problem.op)) / peak->second.value;
     }
-    const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch) - largest_cache;
+    const Bytes moved = library_bytes(problem, device) - largest_cache;
     if (moved > Bytes{} && device.memory_bandwidth.value > Bandwidth{}) memory = moved / device.memory_bandwidth.value;
     return std::max(compute, memory);
 }

@@ -158,7 +158,7 @@ TEST(Predict, AFrameworkUpdatesAfterAllSums) {
 TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
     Job job = job_of("lenet5", {1});
     job.batch = 1;
-    job.framework.issue = Seconds{1};
+    job.framework.issue.other = Seconds{1};
     const Prediction prediction = predict(job);
     double kernels = 0;
     for (const Step& step : prediction.setup.schedule.classes.at(0).steps) {
@@ -166,7 +166,7 @@ TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
         kernels += problem != nullptr && has_pass(problem->op, problem->pass) ? 1 : 0;
     }
     EXPECT_NEAR(prediction.points[0].figures.time.step.value, kernels, 1e-9);
-    job.framework.issue = Seconds{1e-12};
+    job.framework.issue.other = Seconds{1e-12};
     const Seconds with = predict(job).points[0].figures.time.step;
     job.framework.issue = {};
     EXPECT_DOUBLE_EQ(with.value, predict(job).points[0].figures.time.step.value) << "all kernels take longer";

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/framework.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace rehearse::predict {
+namespace {
+
+models::FrameworkProfile profile(const std::string& name, const std::string& value) {
+    return {.name = "mine", .summary = "", .settings = {{"issue", "10us", "measured"}, {name, value, "measured"}}};
+}
+
+TEST(HostIssue, OfAKindGoesBeforeThatOfAll) {
+    const Op conv = Conv{3, 8, 8, 4, Window{}}, product = MatMul{8, 8, 8};
+    const Op norm = BatchNorm{.channels = 4, .height = 8, .width = 8}, add = Add{{64}};
+    const HostIssue issue = issue_of(profile("issue_convolution", "70us"));
+    EXPECT_DOUBLE_EQ(issue.of(conv).value, 70e-6);
+    for (const Op& op : {product, norm, add}) EXPECT_DOUBLE_EQ(issue.of(op).value, 10e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(product).value, 50e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(Attention{2, 8, 8, 4}).value, 50e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_normalization", "40us")).of(norm).value, 40e-6);
+    EXPECT_EQ(issue_of(models::load_framework("rehearse")), HostIssue{});
+    EXPECT_FALSE(Framework{.issue = issue}.plain());
+}
+
+TEST(HostIssue, IsNoNegativeTime) {
+    try {
+        static_cast<void>(issue_of(profile("issue_product", "-1us")));
+        FAIL() << "a time below 0";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("issue_product"));
+    }
+}
+
+// A product of a few values takes less than its host needs to issue it; a large one takes as long as without.
+TEST(HostIssue, IsTheLeastThatAKernelTakes) {
+    DeviceClass device;
+    device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
+    device.memory_bandwidth = {Bandwidth{1e12}, "sheet"};
+    const Framework framework{.issue = {.product = Seconds{50e-6}}};
+    const auto time = [&](std::int64_t size) {
+        const Problem problem{MatMul{size, size, size, false}, Pass::forward, 1, DataType::f32};
+        return with_overheads(price(problem, device), problem, device, framework).time.value;
+    };
+    EXPECT_DOUBLE_EQ(time(8), 50e-6);
+    EXPECT_DOUBLE_EQ(time(1000), 2e9 / 1e12);
+}
+
+}  // namespace
+}  // namespace rehearse::predict
