@@ -134,6 +134,14 @@ void say_what_was_seen(Import& import, Network& network) {
                         "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False",
                         import.folded));
     }
+    if (import.with_lengths > 0) {
+        network.notes.push_back(
+            fmt::format("the weights of {} layers were computed while the network was exported for inference: {}",
+                        import.with_lengths,
+                        import.options.unfold ? "they are taken for weight_norm's, whose lengths are added"
+                                              : "what they were computed of is not seen; export it for training"));
+    }
+    import.notes.insert(import.graph.notes().begin(), import.graph.notes().end());
     for (const auto& [note, count] : import.notes)
         network.notes.push_back(count == 1 ? note : fmt::format("{} ({} times)", note, count));
 }
@@ -177,6 +185,7 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
             end_in_loss(import, output, output == graph.outputs().front());
     }
     import.count_unseen();
+    add_lost_biases(import);
     import.name_numbers();
     Network network = import.builder.build();
     import.give(network);
@@ -191,8 +200,9 @@ Network import_either_way(const std::string& path, const ImportOptions& options)
     try {
         return import_graph(path, graph, options);
     } catch (const MixedSamples&) {
-        if (graph.open_batch()) throw;
+        if (graph.open_batch() && !graph.sized_batch()) throw;
         for (const Samples samples : {Samples::second, Samples::none}) {
+            if (graph.open_batch() && samples == Samples::second) continue;
             try {
                 Network network = import_graph(path, OnnxGraph(path, options, samples), options);
                 if (samples == Samples::none) {
