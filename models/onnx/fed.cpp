@@ -13,11 +13,41 @@ namespace rehearse::models {
 namespace {
 
 constexpr std::array<std::string_view, 6> seen_anew{"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-constexpr std::array<std::string_view, 24> computed_of_ids{
-    "Cast",  "Identity",       "Reshape", "Flatten",     "Squeeze", "Unsqueeze",
-    "Slice", "Transpose",      "Expand",  "Concat",      "Equal",   "Greater",
-    "Less",  "GreaterOrEqual", "Not",     "LessOrEqual", "And",     "Or",
-    "Xor",   "Where",          "Add",     "Sub",         "Mul",     "Neg"};
+constexpr std::array<std::string_view, 35> computed_of_ids{"Cast",
+                                                           "Identity",
+                                                           "Reshape",
+                                                           "Flatten",
+                                                           "Squeeze",
+                                                           "Unsqueeze",
+                                                           "Slice",
+                                                           "Equal",
+                                                           "Greater",
+                                                           "Less",
+                                                           "GreaterOrEqual",
+                                                           "Not",
+                                                           "LessOrEqual",
+                                                           "And",
+                                                           "Or",
+                                                           "Xor",
+                                                           "Where",
+                                                           "Add",
+                                                           "Sub",
+                                                           "Mul",
+                                                           "Neg",
+                                                           "Div",
+                                                           "Pow",
+                                                           "Sqrt",
+                                                           "Reciprocal",
+                                                           "Exp",
+                                                           "Clip",
+                                                           "Max",
+                                                           "Min",
+                                                           "ReduceSum",
+                                                           "Gather",
+                                                           "ScatterElements",
+                                                           "Expand",
+                                                           "Transpose",
+                                                           "Concat"};
 
 bool among(std::string_view word, auto& words) { return std::ranges::find(words, word) != words.end(); }
 
