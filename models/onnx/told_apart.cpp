@@ -67,8 +67,9 @@ bool arithmetic(const std::vector<double>& values) {
 
 // Whole numbers, 2 and more among them, that differ.
 bool whole(const std::vector<double>& values) {
+    if (values.size() < fewest) return false;
     const auto [least, most] = std::ranges::minmax(values);
-    return values.size() >= fewest && most >= 2 && least < most &&
+    return most >= 2 && least < most &&
            std::ranges::all_of(values, [](double each) { return each == std::round(each); });
 }
 

@@ -101,6 +101,7 @@ void add_lengths(Import& import, const onnx::NodeProto& node, std::size_t axis) 
         return;
     const std::int64_t count = (*weights.dims)[axis];
     if (axis == 0 && weights.data && standardized(*weights.data, count)) return;
+    if (weights.data && std::ranges::count(*weights.data, 0.0) > 0) return;  // a mask let some of them through
     const std::string name = node.input(1) + ".lengths";
     if (import.owners.contains(name)) return;
     ++import.with_lengths;

@@ -98,6 +98,7 @@ TEST(Folded, WeightsAloneHadLengths) {
     EXPECT_EQ(parameters(imported(file)), 4 * 4 * 9 + 4);
 }
 
+
 // PyTorch begins with weights and biases up to 1 / 6 where a filter has 36 inputs.
 Network begun_with(double bias, double weight) {
     OnnxFile file({-1, 4, 8, 8}, 13);
@@ -117,6 +118,32 @@ TEST(Folded, ABiasBeforeANormalizationIsSeenAtTheBeginningOfTraining) {
     EXPECT_EQ(parameters(begun_with(2 * bound, 0.999 * bound)), weights + norm);      // trained
     EXPECT_EQ(parameters(begun_with(0.9 * bound, 3 * bound)), weights + norm);        // not PyTorch's weights
     EXPECT_EQ(parameters(begun_with(0.001 * bound, 0.999 * bound)), weights + norm);  // too small for one
+}
+
+TEST(Folded, WhatIsLeftToOneIsTheSameTensor) {
+    OnnxFile file({-1, 4}, 13);
+    file.numbers("mix", {0.1F, 0.5F, 0.25F, 0.75F}).numbers("onnx::Mul_3", {0.9F, 0.5F, 0.75F, 0.25F});
+    file.node("Mul", {"x", "mix"}, "new");
+    file.node("Mul", {"x", "onnx::Mul_3"}, "old");
+    file.node("Add", {"new", "old"}, "y");
+    EXPECT_EQ(parameters(imported(file)), 4);
+}
+
+TEST(Folded, ATensorRepeatedForEachSampleCountsOnce) {
+    OnnxFile file({2, 3, 4}, 13);
+    add_values(file, "onnx::Concat_1", {2, 1, 4}, {1, 2, 3, 4, 1, 2, 3, 4});
+    set(file.node("Concat", {"onnx::Concat_1", "x"}, "y"), "axis", std::int64_t{1});
+    const Network network = imported(file);
+    EXPECT_EQ(parameters(network), 4);
+    EXPECT_EQ(network.layers.back().output, (Shape{4, 4}));
+}
+
+TEST(Folded, MaskedWeightsHaveNoLengths) {
+    OnnxFile file({-1, 1, 8, 8}, 13);
+    add_values(file, "onnx::Conv_1", {1, 1, 3, 3}, {1, 2, 3, 4, 0, 0, 0, 0, 0});
+    file.weights("conv.bias", {1});
+    convolution(file, "x", "conv.bias", "y");
+    EXPECT_EQ(parameters(imported(file, {.unfold = true})), 9 + 1);
 }
 
 TEST(Constants, MasksPlacesAndAnchorsAreNotTrained) {
