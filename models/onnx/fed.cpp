@@ -146,6 +146,17 @@ void Import::feed(const onnx::NodeProto& reader, const std::string& name) {
         }
         if (places.contains(name)) return;
     }
+    // The same integers that were read already, seen otherwise.
+    for (const auto& [layer, input] : numbers) {
+        const auto of_layer = given.find(layer);
+        const auto taken = of_layer == given.end() || of_layer->second.places.empty() ? std::vector<std::int32_t>{}
+                                                                                      : of_layer->second.places.front();
+        if (!picked || input != picked->input || taken != picked->places ||
+            elements(builder.shape(layer)) != elements(shape))
+            continue;
+        places[name] = {layer, ""};
+        return;
+    }
     onnx::NodeProto named;
     named.set_name(picked ? picked->input : name + ".input");
     const int made = builder.layer(name_for(named), Input{shape}, {});

@@ -85,7 +85,13 @@ bool takes_rows(Import& import, const onnx::NodeProto& node, int table) {
 
 bool adds_rows(Import& import, const onnx::NodeProto& node) {
     if (text(node, "reduction", "none") != "add" || node.input_size() < 3) return false;
-    const Shape to = import.sample(node, node.output(0)), moved = import.sample(node, node.input(2));
+    const Shape to = import.sample(node, node.output(0));
+    std::optional<Import::Beside> same;  // of constants, which are added for each sample
+    if (import.graph.constant(node.input(2))) {
+        same = import.values_beside(node, import.graph.value(node.input(2)));
+        if (!same) return false;
+    }
+    const Shape moved = same ? same->shape : import.sample(node, node.input(2));
     const auto named = import.graph.sample(node.input(1));
     if (!named || !alike_behind(moved, to)) return false;
     std::optional<std::string> ids;
@@ -97,7 +103,9 @@ bool adds_rows(Import& import, const onnx::NodeProto& node) {
     }
     const bool known = ids && (import.graph.constant(*ids) || import.places.contains(*ids) || import.can_be_fed(*ids));
     if (!known) return false;
-    const int values = import.source(node, 2, moved), from = import.layer_of(node, *ids, {moved.front()});
+    const int values =
+        same ? import.fixed_layer(node, "added", moved, std::move(same->values)) : import.source(node, 2, moved);
+    const int from = import.layer_of(node, *ids, {moved.front()});
     const int sums = import.put(node, Rearrangement{"addrows", {moved, {moved.front()}}, to}, {values, from});
     if (holds_zeros(import, node.input(0))) return true;
     const int before = import.source(node, 0, to);
