@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,12 @@ namespace rehearse::models {
 
 /// A value has not as many elements a sample as it should: the samples were looked for in the wrong dimension.
 class MixedSamples : public InputError {
+public:
+    using InputError::InputError;
+};
+
+/// How much is computed depends on data.
+class DependsOnData : public InputError {
 public:
     using InputError::InputError;
 };
@@ -82,6 +89,8 @@ struct Import {
     bool seen_to_begin = false;                  // whether weights of theirs show that nobody trained them
     int with_lengths = 0;                        // weights whose lengths weight_norm trains
     std::map<std::string, int> notes{};          // and how often
+    std::set<std::string> left_out{};            // values that follow from what depends on data
+    std::string left_out_since{};                // the first node that makes such
     std::map<int, Given> given{};                // by layer
     std::map<int, std::vector<Start>> starts{};  // of its tensors, one after the other
     std::unordered_map<std::string, std::vector<LossTerm>> losses{};  // by values that are means over the samples
@@ -188,6 +197,15 @@ void put_normalization(Import& import, const onnx::NodeProto& node, int conv);
 void add_lengths(Import& import, const onnx::NodeProto& node, std::size_t axis);
 /// The biases that convolutions had before a normalization, where the file's values show them.
 void add_lost_biases(Import& import);
+
+// Of remarks.cpp.
+/// With --allow-unknown the network ends where it no longer is known how much is computed, as before the boxes of a
+/// detector are told apart; DependsOnData without it.
+void leave_out(Import& import, const onnx::NodeProto& node);
+/// Whether the node reads what was left out; then so is what it makes.
+bool follows_from_data(Import& import, const onnx::NodeProto& node);
+/// What was guessed of the file, as notes of the network.
+void say_what_was_seen(Import& import, Network& network);
 
 /// Of ops_rare.cpp.
 Translate rare_translation(std::string_view op_type);
