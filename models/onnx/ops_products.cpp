@@ -55,6 +55,7 @@ std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weig
     if (number(node, "alpha", 1) != 1 || (bias && number(node, "beta", 1) != 1))
         import.not_run(layer, "it multiplies its product or its bias by a number of its own");
     if (apart) add_third(import, node);
+    if (turned) add_lengths(import, node, 0);  // weights that lie as PyTorch's layer has them keep their name
     return "";
 }
 

@@ -98,6 +98,12 @@ TEST(Folded, WeightsAloneHadLengths) {
     EXPECT_EQ(parameters(imported(file)), 4 * 4 * 9 + 4);
 }
 
+TEST(Folded, ADenseLayersWeightsHadLengthsWhereTheyLieAsItsOwn) {
+    OnnxFile file({-1, 4}, 13);
+    file.weights("onnx::Gemm_1", {3, 4}).weights("fc.bias", {3});
+    set(file.node("Gemm", {"x", "onnx::Gemm_1", "fc.bias"}, "y"), "transB", std::int64_t{1});
+    EXPECT_EQ(parameters(imported(file, {.unfold = true})), 12 + 3 + 3);
+}
 
 // PyTorch begins with weights and biases up to 1 / 6 where a filter has 36 inputs.
 Network begun_with(double bias, double weight) {
