@@ -69,7 +69,7 @@ void add_fuse(CommandLine& app, std::string& fuse) {
 
 void add_import(CommandLine& app, models::ImportOptions& options) {
     app.add_flag("--allow-unknown", options.allow_unknown,
-                 "price operators that are not known by the bytes they touch");
+                 "price operators that are not known by the bytes they touch, leave out what depends on data");
     app.add_flag("--unfold", options.unfold,
                  "put back batch normalizations that an .onnx file has in its convolutions");
     app.add_option_function<std::vector<std::string>>(

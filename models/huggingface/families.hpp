@@ -19,17 +19,23 @@ struct Request {
 };
 
 /// Decoders with rotary embeddings and gated blocks: Llama, Mistral, Qwen2 and Qwen3, those with mixtures of experts
-/// (Mixtral, Qwen2-MoE, Qwen3-MoE), and DeepSeek-V2 and -V3 with their latent attention.
+/// (Mixtral, Qwen2-MoE, Qwen3-MoE), DeepSeek-V2 and -V3 with their latent attention, Gemma and Gemma 2, Phi-3.
 Network llama(const Request& request);
+/// BERT, RoBERTa, DistilBERT, ELECTRA and ALBERT.
+Network bert(const Request& request);
+Network bloom(const Request& request);
+Network falcon(const Request& request);
 Network gpt2(const Request& request);
 Network gpt_neox(const Request& request);
-Network bert(const Request& request);
+Network opt(const Request& request);
+Network phi(const Request& request);
 Network t5(const Request& request);
 Network vit(const Request& request);
 Network swin(const Request& request);
 
-/// The length of a sequence: --sizes tokens=N, else the positions that the config's `key` names, at most 8192 of them.
-std::int64_t tokens_of(const Request& request, std::string_view key);
+/// The length of a sequence: --sizes tokens=N, else the positions that the config's `key` names, without `unused` rows
+/// before the first token's, at most 8192 of them.
+std::int64_t tokens_of(const Request& request, std::string_view key, std::int64_t unused = 0);
 /// InputError unless the architecture is one of these, or not said.
 void only_architectures(const Request& request, const std::vector<std::string_view>& known);
 

@@ -16,32 +16,33 @@ struct Family {
     std::string_view type;
     Network (*build)(const Request& request);
 };
-constexpr std::array families{Family{"bert", bert},
-                              Family{"deepseek_v2", llama},
-                              Family{"deepseek_v3", llama},
-                              Family{"gpt2", gpt2},
-                              Family{"gpt_neox", gpt_neox},
-                              Family{"llama", llama},
-                              Family{"mistral", llama},
-                              Family{"mixtral", llama},
-                              Family{"qwen2", llama},
-                              Family{"qwen2_moe", llama},
-                              Family{"qwen3", llama},
-                              Family{"qwen3_moe", llama},
-                              Family{"swin", swin},
-                              Family{"t5", t5},
-                              Family{"vit", vit}};
+constexpr std::array families{Family{"albert", bert},       Family{"bert", bert},
+                              Family{"bloom", bloom},       Family{"camembert", bert},
+                              Family{"deepseek_v2", llama}, Family{"deepseek_v3", llama},
+                              Family{"distilbert", bert},   Family{"electra", bert},
+                              Family{"falcon", falcon},     Family{"gemma", llama},
+                              Family{"gemma2", llama},      Family{"gpt2", gpt2},
+                              Family{"gpt_neox", gpt_neox}, Family{"llama", llama},
+                              Family{"mistral", llama},     Family{"mixtral", llama},
+                              Family{"opt", opt},           Family{"phi", phi},
+                              Family{"phi3", llama},        Family{"qwen2", llama},
+                              Family{"qwen2_moe", llama},   Family{"qwen3", llama},
+                              Family{"qwen3_moe", llama},   Family{"roberta", bert},
+                              Family{"swin", swin},         Family{"t5", t5},
+                              Family{"vit", vit},           Family{"xlm-roberta", bert}};
 
 constexpr std::int64_t most_unasked = 8192;  // the sequences that Llama 3 was trained with
 
 }  // namespace
 
-std::int64_t tokens_of(const Request& request, std::string_view key) {
-    const std::int64_t most = request.config.size(key, 2048);
+std::int64_t tokens_of(const Request& request, std::string_view key, std::int64_t unused) {
+    const std::int64_t most = request.config.size(key, 2048 + unused) - unused;
     if (most < 2) request.config.fail(key, fmt::format("is {}, at least 2", most));
     const std::int64_t usual = std::min(most, most_unasked);
     return request.sizes.take("tokens", usual, most,
-                              usual < most ? fmt::format("of {} {}", most, key) : fmt::format("as {}", key),
+                              usual < most ? fmt::format("of {} {}", most, key)
+                              : unused > 0 ? fmt::format("as {} without {}", key, unused)
+                                           : fmt::format("as {}", key),
                               request.notes);
 }
 

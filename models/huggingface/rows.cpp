@@ -126,11 +126,21 @@ int Rows::view(const std::string& name, int from, const Shape& shape) {
     return b_.layer(name, Flatten{b_.shape(from), shape.size() == 1 ? Shape{} : shape}, {from});
 }
 
-int Rows::gated(const std::string& name, int from, std::int64_t inner, bool bias) {
+int Rows::gated(const std::string& name, int from, std::int64_t inner, bool bias, std::string_view key,
+                std::string_view otherwise) {
     const std::int64_t features = width(from);
-    const int gate = function(name + ".act_fn", dense(name + ".gate_proj", from, inner, bias), "hidden_act", "silu");
+    const int gate = function(name + ".act_fn", dense(name + ".gate_proj", from, inner, bias), key, otherwise);
     const int both = multiply(name + ".gated", gate, dense(name + ".up_proj", from, inner, bias));
     return dense(name + ".down_proj", both, features, bias);
+}
+
+int Rows::gated_at_once(const std::string& name, int from, std::int64_t inner) {
+    const std::int64_t features = width(from);
+    const int both = dense(name + ".gate_up_proj", from, 2 * inner, false);
+    const std::size_t last = b_.shape(both).size() - 1;
+    const int gate = slice(name + ".gate", both, last, 0, inner), up = slice(name + ".up", both, last, inner, inner);
+    const int product = multiply(name + ".gated", function(name + ".activation_fn", gate, "hidden_act", "silu"), up);
+    return dense(name + ".down_proj", product, features, false);
 }
 
 void Rows::word_loss(int scores) {

@@ -46,7 +46,11 @@ public:
     /// The same numbers seen as another shape.
     int view(const std::string& name, int from, const Shape& shape);
     /// silu(gate) * up, then down: the gated block of Shazeer 2020.
-    int gated(const std::string& name, int from, std::int64_t inner, bool bias);
+    /// The function is the one that `key` names, `otherwise` where it is absent.
+    int gated(const std::string& name, int from, std::int64_t inner, bool bias, std::string_view key = "hidden_act",
+              std::string_view otherwise = "silu");
+    /// The same with one dense layer for both halves.
+    int gated_at_once(const std::string& name, int from, std::int64_t inner);
     /// The loss of the next word at each row.
     void word_loss(int scores);
 

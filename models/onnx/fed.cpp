@@ -13,11 +13,41 @@ namespace rehearse::models {
 namespace {
 
 constexpr std::array<std::string_view, 6> seen_anew{"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-constexpr std::array<std::string_view, 24> computed_of_ids{
-    "Cast",  "Identity",       "Reshape", "Flatten",     "Squeeze", "Unsqueeze",
-    "Slice", "Transpose",      "Expand",  "Concat",      "Equal",   "Greater",
-    "Less",  "GreaterOrEqual", "Not",     "LessOrEqual", "And",     "Or",
-    "Xor",   "Where",          "Add",     "Sub",         "Mul",     "Neg"};
+constexpr std::array<std::string_view, 35> computed_of_ids{"Cast",
+                                                           "Identity",
+                                                           "Reshape",
+                                                           "Flatten",
+                                                           "Squeeze",
+                                                           "Unsqueeze",
+                                                           "Slice",
+                                                           "Equal",
+                                                           "Greater",
+                                                           "Less",
+                                                           "GreaterOrEqual",
+                                                           "Not",
+                                                           "LessOrEqual",
+                                                           "And",
+                                                           "Or",
+                                                           "Xor",
+                                                           "Where",
+                                                           "Add",
+                                                           "Sub",
+                                                           "Mul",
+                                                           "Neg",
+                                                           "Div",
+                                                           "Pow",
+                                                           "Sqrt",
+                                                           "Reciprocal",
+                                                           "Exp",
+                                                           "Clip",
+                                                           "Max",
+                                                           "Min",
+                                                           "ReduceSum",
+                                                           "Gather",
+                                                           "ScatterElements",
+                                                           "Expand",
+                                                           "Transpose",
+                                                           "Concat"};
 
 bool among(std::string_view word, auto& words) { return std::ranges::find(words, word) != words.end(); }
 
@@ -115,6 +145,17 @@ void Import::feed(const onnx::NodeProto& reader, const std::string& name) {
             return;
         }
         if (places.contains(name)) return;
+    }
+    // The same integers that were read already, seen otherwise.
+    for (const auto& [layer, input] : numbers) {
+        const auto of_layer = given.find(layer);
+        const auto taken = of_layer == given.end() || of_layer->second.places.empty() ? std::vector<std::int32_t>{}
+                                                                                      : of_layer->second.places.front();
+        if (!picked || input != picked->input || taken != picked->places ||
+            elements(builder.shape(layer)) != elements(shape))
+            continue;
+        places[name] = {layer, ""};
+        return;
     }
     onnx::NodeProto named;
     named.set_name(picked ? picked->input : name + ".input");

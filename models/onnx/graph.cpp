@@ -51,6 +51,7 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
     inline_functions();
     check_attributes();
     find_inputs(options);
+    unfold_tensors();
     declare();
     infer();
     if (open_batch_ && mixes_samples()) {  // it cannot be seen by the size: one sample a file then
@@ -82,7 +83,12 @@ void OnnxGraph::read() {
     if (opset_ < 1) fail("cut off, or not a network: it names no operator set (opset_import)");
     for (const auto& output : model_.graph().output()) outputs_.push_back(output.name());
     if (outputs_.empty()) fail("it has no output");
-    for (const auto& node : model_.graph().node()) for_training_ = for_training_ || trains(node);
+    stores_weights_ = std::ranges::any_of(model_.graph().initializer(), [](const auto& tensor) {
+        return tensor.dims_size() > 1 && floating(tensor.data_type());
+    });
+    const bool folded = folds_weights();
+    for (const auto& node : model_.graph().node())
+        for_training_ = for_training_ || (trains(node) && !(folded && node.op_type() == "Dropout"));
     tells_copies_ = tells_copies();
     for (const auto& entry : model_.metadata_props()) {
         if (entry.key() != "rehearse.buffers") continue;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,10 @@ public:
     const std::vector<const onnx::NodeProto*>& nodes() const { return nodes_; }
     std::int64_t opset() const { return opset_; }
     bool open_batch() const { return open_batch_; }
+    /// Whether --sizes says how large the dimension of the samples is.
+    bool sized_batch() const { return sized_batch_; }
+    /// Whether matrices of weights lie in the file, so that constants of its program are none.
+    bool stores_weights() const { return stores_weights_; }
     /// What is fed in.
     const std::vector<std::string>& inputs() const { return inputs_; }
     const std::vector<std::string>& outputs() const { return outputs_; }
@@ -101,6 +106,8 @@ public:
                                        std::int64_t otherwise) const;
     /// Why some sizes could not be inferred; empty when nothing is wrong with the node.
     std::string why_unknown(const onnx::NodeProto& node) const;
+    /// What was guessed of the file, and how often.
+    const std::map<std::string, int>& notes() const { return notes_; }
 
     [[noreturn]] void fail(std::string_view what) const;
     [[noreturn]] void fail(const onnx::NodeProto& node, std::string_view what) const;
@@ -124,10 +131,15 @@ private:
     void infer();
     bool mixes_samples() const;
     void count_readers();
+    std::vector<onnx::NodeProto> moved_tensors();
+    std::vector<onnx::NodeProto> distance_tables();
+    void unfold_tensors();
     bool is_table(const std::string& tensor) const;
     bool is_buffer(const std::string& name, const Value& value) const;
+    bool is_ruled(const std::string& name, const Value& value) const;
     bool is_copy(const onnx::NodeProto& identity) const;
     bool tells_copies() const;
+    bool folds_weights() const;
     Value initializer(const onnx::TensorProto& tensor, bool trained) const;
 
     std::string path_;
@@ -142,7 +154,7 @@ private:
     std::int64_t opset_ = 0;
     Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;
-    bool open_batch_ = false;
+    bool open_batch_ = false, sized_batch_ = false, stores_weights_ = false;
     std::vector<std::string> inputs_, outputs_;
     std::unordered_map<std::string, Value> given_;  // inputs and initializers
     std::unordered_map<std::string, Value> values_;
@@ -150,6 +162,7 @@ private:
     std::unordered_map<const onnx::NodeProto*, std::string> why_;
     std::unordered_map<std::string, std::vector<const onnx::NodeProto*>> readers_;
     std::unordered_map<std::string, int> read_as_output_;
+    std::map<std::string, int> notes_;
     std::unordered_map<std::string, Value> declared_;  // value_info: for operators that we do not know
 };
 

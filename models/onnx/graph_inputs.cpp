@@ -102,7 +102,8 @@ void OnnxGraph::find_batch(const ImportOptions& options) {
     if (word.empty() && (first.dims->front() == 0 || dim_of(inputs_.front(), 0).has_dim_param()))
         word = dim_of(inputs_.front(), 0).dim_param();
     open_batch_ = !word.empty() || first.dims->front() == 0;
-    if (open_batch_ && !word.empty() && options.sizes.contains(word) && word != "batch") open_batch_ = true;
+    sized_batch_ = open_batch_ && !word.empty() && options.sizes.contains(word);
+    if (sized_batch_ && samples_ == Samples::none) open_batch_ = false;
     if (open_batch_) {
         const auto clashes = [&](std::int64_t prime) {
             for (const auto& [name, value] : given_) {

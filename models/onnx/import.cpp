@@ -59,7 +59,8 @@ void take_over(Import& import, const onnx::NodeProto& node) {
         if (!makes_a_layer(import.graph, node) ||
             import.graph.readers(node.output_size() > 0 ? node.output(0) : "") == 0)
             return;
-        import.graph.fail(node, "what it makes depends on data, so that a step's work is not known before it");
+        leave_out(import, node);
+        return;
     }
     if (!makes_a_layer(import.graph, node)) {
         if (node.output_size() > 0 && import.graph.constant(node.output(0)) &&
@@ -94,7 +95,8 @@ void take_over(Import& import, const onnx::NodeProto& node) {
 void end_in_loss(Import& import, const std::string& output, bool first) {
     const auto last = import.places.find(output);
     if (last == import.places.end()) {
-        if (first) import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
+        if (first && !import.left_out.contains(output))
+            import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
         return;
     }
     Shape shape = import.graph.sample(output).value_or(import.builder.shape(last->second.layer));
@@ -125,23 +127,6 @@ std::optional<Input> first_integers(const OnnxGraph& graph) {
     return std::nullopt;
 }
 
-void say_what_was_seen(Import& import, Network& network) {
-    if (import.folded > 0 && !import.options.unfold) {
-        network.notes.push_back(
-            fmt::format("{} convolutions seem to hold a batch normalization that was folded into them when the network "
-                        "was exported "
-                        "for inference: training has it. --unfold puts it back; better, export with "
-                        "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False",
-                        import.folded));
-    }
-    for (const auto& [note, count] : import.notes)
-        network.notes.push_back(count == 1 ? note : fmt::format("{} ({} times)", note, count));
-}
-
-}  // namespace
-
-namespace {
-
 Network import_graph(const std::string& path, const OnnxGraph& graph, const ImportOptions& options) {
     std::vector<std::string> floats;
     for (const std::string& input : graph.inputs())
@@ -164,7 +149,7 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     find_attention(graph, patterns);
     find_rotary(graph, patterns);
     for (const onnx::NodeProto* node : graph.nodes()) {
-        if (patterns.inside.contains(node)) continue;
+        if (follows_from_data(import, *node) || patterns.inside.contains(node)) continue;
         const auto pattern = patterns.at.find(node);
         if (pattern != patterns.at.end()) {
             pattern->second(import);
@@ -177,6 +162,7 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
             end_in_loss(import, output, output == graph.outputs().front());
     }
     import.count_unseen();
+    add_lost_biases(import);
     import.name_numbers();
     Network network = import.builder.build();
     import.give(network);
@@ -184,15 +170,25 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     return network;
 }
 
-// In a file of fixed sizes the samples may lie in the second dimension (sequence first), or be mixed, as in contrastive
-// learning: then a sample is all that the file feeds in.
+bool reads_one_image(const OnnxGraph& graph) {
+    const auto dims = graph.dims(graph.inputs().front());
+    return dims && dims->size() == 3;
+}
+
+// In a file of fixed sizes the samples may lie in the second dimension (sequence first), be mixed, as in contrastive
+// learning, or have no dimension, as a detector's image: then a sample is all that the file feeds in.
 Network import_either_way(const std::string& path, const ImportOptions& options) {
     const OnnxGraph graph(path, options);
     try {
         return import_graph(path, graph, options);
-    } catch (const MixedSamples&) {
-        if (graph.open_batch()) throw;
+    } catch (const DependsOnData&) {
+        throw;
+    } catch (const InputError& error) {
+        const bool mixed = dynamic_cast<const MixedSamples*>(&error) != nullptr;
+        if (!mixed && (graph.open_batch() || !reads_one_image(graph))) throw;
+        if (graph.open_batch() && !graph.sized_batch()) throw;
         for (const Samples samples : {Samples::second, Samples::none}) {
+            if (samples == Samples::second && (graph.open_batch() || !mixed)) continue;
             try {
                 Network network = import_graph(path, OnnxGraph(path, options, samples), options);
                 if (samples == Samples::none) {
@@ -200,6 +196,8 @@ Network import_either_way(const std::string& path, const ImportOptions& options)
                         "its samples cannot be told apart: one sample here is all that the file feeds in");
                 }
                 return network;
+            } catch (const DependsOnData&) {
+                throw;
             } catch (const InputError&) {
                 continue;
             }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,12 @@ namespace rehearse::models {
 
 /// A value has not as many elements a sample as it should: the samples were looked for in the wrong dimension.
 class MixedSamples : public InputError {
+public:
+    using InputError::InputError;
+};
+
+/// How much is computed depends on data.
+class DependsOnData : public InputError {
 public:
     using InputError::InputError;
 };
@@ -76,7 +83,14 @@ struct Import {
     bool ends_in_softmax = false;                // left out: the loss takes its place
     int brought = 0;                             // constants that are computed of constants, under way
     int folded = 0;                              // convolutions that a batch normalization went into
+    std::map<int, int> put_back{};               // by such a convolution's layer: the normalization
+    std::vector<int> own_bias{};                 // of them those that begin with a bias, as far as values show
+    bool begins = true;                          // whether none of them holds what no network begins with
+    bool seen_to_begin = false;                  // whether weights of theirs show that nobody trained them
+    int with_lengths = 0;                        // weights whose lengths weight_norm trains
     std::map<std::string, int> notes{};          // and how often
+    std::set<std::string> left_out{};            // values that follow from what depends on data
+    std::string left_out_since{};                // the first node that makes such
     std::map<int, Given> given{};                // by layer
     std::map<int, std::vector<Start>> starts{};  // of its tensors, one after the other
     std::unordered_map<std::string, std::vector<LossTerm>> losses{};  // by values that are means over the samples
@@ -172,6 +186,26 @@ void find_functions(const OnnxGraph& graph, Patterns& patterns);
 void find_normalizations(const OnnxGraph& graph, Patterns& patterns);
 void find_attention(const OnnxGraph& graph, Patterns& patterns);
 void find_rotary(const OnnxGraph& graph, Patterns& patterns);
+
+// Of unfolded_weights.cpp: what an export for inference folded into weights.
+/// Whether a convolution's weights and bias were computed of a batch normalization after it.
+bool holds_normalization(const Import& import, const onnx::NodeProto& node);
+/// That normalization, behind the convolution.
+void put_normalization(Import& import, const onnx::NodeProto& node, int conv);
+/// Of weights that were computed of others, with as many lengths as the weights have in `axis`: these lengths, which
+/// weight_norm trains (Salimans and Kingma 2016).
+void add_lengths(Import& import, const onnx::NodeProto& node, std::size_t axis);
+/// The biases that convolutions had before a normalization, where the file's values show them.
+void add_lost_biases(Import& import);
+
+// Of remarks.cpp.
+/// With --allow-unknown the network ends where it no longer is known how much is computed, as before the boxes of a
+/// detector are told apart; DependsOnData without it.
+void leave_out(Import& import, const onnx::NodeProto& node);
+/// Whether the node reads what was left out; then so is what it makes.
+bool follows_from_data(Import& import, const onnx::NodeProto& node);
+/// What was guessed of the file, as notes of the network.
+void say_what_was_seen(Import& import, Network& network);
 
 /// Of ops_rare.cpp.
 Translate rare_translation(std::string_view op_type);

@@ -179,7 +179,9 @@ int Inference::samples_of_constant(const onnx::NodeProto& node, const Shape& sha
         const auto found = std::ranges::find_if(shape, holds);
         return found == shape.end() ? -1 : static_cast<int>(found - shape.begin());
     }
-    // Of fixed sizes the first dimension alone is taken for the samples, where it was not there before.
+    // Of fixed sizes the first dimension alone is taken for the samples, where it was not there before; the second one
+    // of weights that are repeated beside sequences that have their samples there.
+    if (graph_.batch_ > 1 && repeats_beside_sequences(node, shape)) return 1;
     if (graph_.batch_ < 2 || shape.size() < 2 || shape.front() != graph_.batch_) return -1;
     const Value& from = in(node, 0);
     const Shape dims = from.dims.value_or(Shape{});
@@ -188,6 +190,17 @@ int Inference::samples_of_constant(const onnx::NodeProto& node, const Shape& sha
     const bool state = dims.size() == 2 && is_one_of(node.op_type(), {"Gemm", "MatMul"});
     const bool image = dims.size() > 2 && node.op_type() == "Conv";
     return first && (state || image) ? 0 : -1;
+}
+
+bool Inference::repeats_beside_sequences(const onnx::NodeProto& node, const Shape& shape) const {
+    const Value& from = in(node, 0);
+    if (!is_one_of(node.op_type(), {"Expand", "Tile"}) || from.weights.empty() || !from.dims || shape.size() != 3)
+        return false;
+    if (*from.dims != Shape{shape[0], 1, shape[2]} || shape[1] != graph_.batch_) return false;
+    return std::ranges::any_of(graph_.values_, [](const auto& each) {
+        const Value& value = each.second;
+        return value.kind == Value::Kind::activation && value.batch == 1 && value.dims && value.dims->size() == 3;
+    });
 }
 
 // Of weights all is kept for who runs the network, but not once a sample.

@@ -91,6 +91,7 @@ private:
     Data values_picked(const onnx::NodeProto& node, const Shape& shape) const;
     Data value_of_piece(const onnx::NodeProto& node, const Shape& shape, int output) const;
     int samples_of_constant(const onnx::NodeProto& node, const Shape& shape) const;
+    bool repeats_beside_sequences(const onnx::NodeProto& node, const Shape& shape) const;
     double most_kept(const Value& value, double product) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
     Data values_moved(const onnx::NodeProto& node, const Shape& shape) const;

@@ -58,6 +58,13 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
             static_cast<int>(axis_of(node, in(node, 0).dims ? in(node, 0).dims->size() : 1, 0).value_or(0));
         const int indices = rank - static_cast<int>(in(node, 0).dims ? in(node, 0).dims->size() : 1) + 1;
         axis = first == 1 ? along + batch : batch == along ? -1 : batch < along ? batch : batch + indices - 1;
+        // Rows of all samples, one after the other, of which each sample picks as many.
+        const bool rows =
+            first == 0 && batch == along && from.dims && (*from.dims)[static_cast<std::size_t>(along)] > graph_.batch_;
+        if (rows && in(node, 1).batch >= 0) {
+            axis = along + in(node, 1).batch;
+            lead = in(node, 1).lead;
+        }
     } else if (type == "LSTM" || type == "GRU" || type == "RNN") {
         axis = output == 0 ? (integer(node, "layout", 0) == 1 ? 0 : 2) : (integer(node, "layout", 0) == 1 ? 0 : 1);
     } else if (type == "Gemm") {

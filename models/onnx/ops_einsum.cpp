@@ -23,7 +23,7 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
     const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
                       made = equation.substr(arrow + 2);
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
-    bool fits = true;
+    bool fits = true, summed = false;
     const auto size_of = [&](char letter) {
         const bool first = left.find(letter) != std::string::npos;
         const Value& value = import.graph.value(node.input(first ? 0 : 1));
@@ -46,12 +46,16 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
         seen += letter;
         const bool a = left.find(letter) != std::string::npos, b = right.find(letter) != std::string::npos,
                    c = made.find(letter) != std::string::npos;
+        summed = summed || !c;
         (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
     }
     if (!fits) return fmt::format("its equation '{}' does not fit what it reads", equation);
+    if (k == 1 && m * n * batch > 1 && !summed) return "nothing is summed";
     if (!in_a_layer(import, node, 1) && batch == 1) {
         const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
-        import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        const int layer =
+            import.put(node, MatMul{.m = m, .n = n, .k = k, .bias = false}, {from}, import.tensors(node, 1, 1));
+        import.starts[layer] = {{ node.input(1) }};
         return "";
     }
     std::vector<int> layers;
@@ -174,6 +178,7 @@ public:
             (a && b ? c ? stack : summed : a ? rows : columns) += letter;
         }
         if (made.size() != stack.size() + rows.size() + columns.size()) return std::nullopt;
+        if (summed.empty()) return by_element(left, right, made, sizes);
         const auto count = [&](const std::string& letters) { return elements(sizes_of(letters, sizes)); };
         const Shape a{count(stack), count(rows), count(summed)}, b{count(stack), count(summed), count(columns)};
         const int l = view(transposed(left, stack + rows + summed, sizes), a);
@@ -199,6 +204,25 @@ private:
         return add_part(import_, node_, what, std::move(op), std::move(from));
     }
     int view(int from, const Shape& shape) { return seen_as(import_, node_, from, shape); }
+    // Where nothing is summed, each number of one meets one of the other: a product of elements, as PyTorch has it.
+    Term by_element(const Term& left, const Term& right, const std::string& made,
+                    const std::map<char, std::int64_t>& sizes) {
+        const Shape shape = sizes_of(made, sizes);
+        std::vector<int> from;
+        std::vector<Shape> shapes;
+        for (const Term* each : {&left, &right}) {
+            std::string order;
+            Shape beside;
+            for (const char letter : made) {
+                const bool own = each->letters.find(letter) != std::string::npos;
+                if (own) order += letter;
+                beside.push_back(own ? sizes.at(letter) : 1);
+            }
+            from.push_back(view(transposed(*each, order, sizes), beside));
+            shapes.push_back(beside);
+        }
+        return {layer("product", Elementwise{"mul", shape, shapes}, from), made, shape};
+    }
     int transposed(const Term& term, const std::string& letters, const std::map<char, std::int64_t>& sizes) {
         const int from = view(term.layer, term.dims);
         if (letters == term.letters) return from;
@@ -223,10 +247,20 @@ bool whole_form(Import& import, const onnx::NodeProto& node) {
         return only && Product(import, node).put(*only, made);
     }
     if (node.input_size() != 2 || comma == std::string::npos || comma > arrow) return false;
-    const auto left = term(import, node, 0, equation.substr(0, comma));
-    const auto right = term(import, node, 1, equation.substr(comma + 1, arrow - comma - 1));
+    const bool bring = !import.graph.keeps_values();
+    const auto left = term(import, node, 0, equation.substr(0, comma), bring);
+    const auto right = term(import, node, 1, equation.substr(comma + 1, arrow - comma - 1), bring);
     Product product(import, node);
     return left && right && product.finish(product.put(*left, *right, made));
+}
+
+// Whether each letter of its operands stands in the result.
+bool sums_nothing(const onnx::NodeProto& node) {
+    const std::string equation = text(node, "equation", "");
+    const std::size_t arrow = equation.find("->");
+    return arrow != std::string::npos && std::ranges::all_of(equation.substr(0, arrow), [&](char letter) {
+               return letter == ',' || letter == ' ' || equation.find(letter, arrow + 2) != std::string::npos;
+           });
 }
 
 // Of three operands and more: the first with the second, what they make with the next, as PyTorch multiplies them. A
@@ -270,7 +304,7 @@ bool one_by_one(Import& import, const onnx::NodeProto& node) {
 std::string einsum(Import& import, const onnx::NodeProto& node) {
     for (const std::string& input : node.input())
         if (import.is_computed(input)) import.bring(node, input);
-    if (import.graph.keeps_values() && whole_form(import, node)) return "";
+    if ((import.graph.keeps_values() || sums_nothing(node)) && whole_form(import, node)) return "";
     if (one_by_one(import, node)) return "";
     if (std::string why = product_of_two(import, node); !why.empty()) {
         if (why = any_product(import, node); !why.empty()) return why;

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "models/onnx/importer.hpp"
 #include "models/onnx/infer.hpp"
+#include "models/onnx/rows_by_ids.hpp"
 
 namespace rehearse::models {
 
@@ -112,8 +112,10 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
         import.not_run(layer, "which elements it takes depends on integers that are fed in");
         return "";
     }
+    if (picks_samples(import, node)) import.mixed(node, "integers pick rows of several samples");
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
+    if (takes_rows(import, node, from)) return "";
     if (elements(shape) == elements(to) && count == 1) {
         import.alias(node, node.output(0), node.input(0));
         return "";
@@ -160,6 +162,8 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
 std::string scatter(Import& import, const onnx::NodeProto& node) {
     const int updates = node.op_type() == "ScatterND" || node.op_type().starts_with("Scatter") ? 2 : 1;
     if (node.input_size() <= updates) import.graph.fail(node, fmt::format("it has no input {}", updates));
+    if (picks_samples(import, node)) import.mixed(node, "integers say which of several samples rows are added to");
+    if (adds_rows(import, node)) return "";
     const bool data = import.places.contains(node.input(0)), put = import.places.contains(node.input(updates));
     const Shape to = import.sample(node, node.output(0));
     const auto layer = [&](int i, bool made) {

@@ -19,11 +19,22 @@ bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
     for (int steps = 0;
          steps < 8 && made != nullptr && (made->op_type() == "Reshape" || made->op_type() == "Transpose"); ++steps)
         made = made->input_size() > 0 ? import.graph.value(made->input(0)).maker : nullptr;
-    const bool program = made != nullptr && (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
+    const bool program = !import.graph.stores_weights() && made != nullptr &&
+                         (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
     return value.kind == Value::Kind::constant && value.weights.empty() && floating(value.element) && !program;
 }
 
 namespace {
+
+void add_third(Import& import, const onnx::NodeProto& node);
+
+// Whether a dense layer's weights are an earlier layer's, and its bias is not.
+bool own_bias_of_shared(const Import& import, const onnx::NodeProto& node) {
+    const std::vector<std::string> weights = import.tensors(node, 1, 1), bias = import.tensors(node, 2, 2);
+    if (weights.size() != 1 || bias.size() != 1 || import.graph.uniform(weights.front())) return false;
+    const auto owner = import.owners.find(weights.front()), other = import.owners.find(bias.front());
+    return owner != import.owners.end() && (other == import.owners.end() || other->second != owner->second);
+}
 
 // Rows of an activation times a matrix of weights.
 std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weights, bool bias, bool turned) {
@@ -35,12 +46,16 @@ std::string dense(Import& import, const onnx::NodeProto& node, const Shape& weig
         import.graph.fail(node, fmt::format("weights for {} features cannot read {}", weights[0], to_string(sample)));
     const Shape shape = rows == 1 ? Shape{weights[0]} : Shape{rows, weights[0]};
     const int from = import.source(node, 0, shape);
+    const bool apart = bias && own_bias_of_shared(import, node);
+    if (apart) bias = false;
     const int layer = import.put(node, MatMul{.m = rows, .n = weights[1], .k = weights[0], .bias = bias}, {from},
                                  import.tensors(node, 1, bias ? 2 : 1));
     import.starts[layer] = {{ node.input(1), turned }};
     if (bias) import.starts[layer].push_back({node.input(2)});
     if (number(node, "alpha", 1) != 1 || (bias && number(node, "beta", 1) != 1))
         import.not_run(layer, "it multiplies its product or its bias by a number of its own");
+    if (apart) add_third(import, node);
+    if (turned) add_lengths(import, node, 0);  // weights that lie as PyTorch's layer has them keep their name
     return "";
 }
 

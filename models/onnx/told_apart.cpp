@@ -2,6 +2,7 @@
 // What a file does not say of its tensors and PyTorch's exporter shows in other ways: which of them nobody trains, and
 // which of those that hold the same are one.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -45,21 +46,49 @@ bool multiples_of_angles(const std::vector<double>& values, std::size_t row) {
     return (sines || cosines) && !all_same;
 }
 
-// From 1 down by one factor: how often each pair of a row turns, as of rotary embeddings and of time steps.
-bool frequencies(const std::vector<double>& values) {
-    if (values.size() < 4 || values.front() != 1 || !(values[1] > 0 && values[1] < 1)) return false;
+constexpr std::size_t fewest = 4;  // numbers that show a rule
+
+// By one factor each: how often each pair of a row turns in rotary embeddings, steps of frequency and of time.
+bool geometric(const std::vector<double>& values) {
+    if (values.size() < fewest || values[0] == 0 || values[1] == 0 || values[0] == values[1]) return false;
     for (std::size_t i = 1; i < values.size(); ++i)
-        if (!(std::abs(values[i] / values[i - 1] / values[1] - 1) <= close)) return false;
+        if (!(std::abs(values[i] / values[i - 1] / (values[1] / values[0]) - 1) <= close)) return false;
     return true;
+}
+
+// By one distance each: places, the centres of radial functions.
+bool arithmetic(const std::vector<double>& values) {
+    if (values.size() < fewest || values[0] == values[1]) return false;
+    const double step = values[1] - values[0];
+    for (std::size_t i = 1; i < values.size(); ++i)
+        if (!(std::abs(values[i] - values[i - 1] - step) <= close * std::abs(step))) return false;
+    return true;
+}
+
+// Whole numbers, 2 and more among them, that differ.
+bool whole(const std::vector<double>& values) {
+    if (values.size() < fewest) return false;
+    const auto [least, most] = std::ranges::minmax(values);
+    return most >= 2 && least < most &&
+           std::ranges::all_of(values, [](double each) { return each == std::round(each); });
+}
+
+// Nothing but 0 and one other number, which is 1 or hides in a softmax.
+bool hides_or_lets_through(const std::vector<double>& values) {
+    constexpr double hides = -100;
+    const auto other = std::ranges::find_if(values, [](double each) { return each != 0; });
+    if (values.size() < fewest || other == values.end() || (*other != 1 && !(*other <= hides))) return false;
+    const auto zeros = std::ranges::count(values, 0.0), others = std::ranges::count(values, *other);
+    return zeros > 0 && zeros + others == static_cast<std::ptrdiff_t>(values.size());
 }
 
 bool turns(const Value& value) {
     if (!value.dims || value.dims->empty() || !value.data || value.data->empty()) return false;
-    if (!std::ranges::all_of(*value.data, [](double each) { return std::abs(each) <= 1 + close; })) return false;
     // Sizes of 1 in front are there for samples and heads.
     Shape dims = *value.dims;
     std::erase(dims, 1);
-    if (dims.size() == 1) return frequencies(*value.data);
+    if (dims.size() == 1 && geometric(*value.data)) return true;
+    if (!std::ranges::all_of(*value.data, [](double each) { return std::abs(each) <= 1 + close; })) return false;
     if (dims.size() < 2) return false;
     const auto row = static_cast<std::size_t>(dims.back());
     return pairs_of_angles(*value.data, row) || multiples_of_angles(*value.data, row);
@@ -77,10 +106,35 @@ bool is_again(std::string again, std::string first) {
 
 }  // namespace
 
+// Dropout alone is no proof: torchvision's Swin has it in inference, too. There products' weights are folded: they have
+// no names.
+bool OnnxGraph::folds_weights() const {
+    return std::ranges::any_of(model_.graph().initializer(), [](const auto& tensor) {
+        return tensor.name().starts_with("onnx::") && tensor.dims_size() > 1 && floating(tensor.data_type());
+    });
+}
+
 // Statistics are made by training alone; before operator set 14 they are further outputs.
 bool trains(const onnx::NodeProto& node) {
     const bool statistics = node.op_type() == "BatchNormalization" && node.output_size() > 1;
     return integer(node, "training_mode", 0) != 0 || node.op_type() == "Dropout" || statistics;
+}
+
+// Masks, places, sizes of anchors. Weights can begin so, too, as the bias of a gate that forgets little: what products,
+// recurrent layers and norms read is no table, nor what is called a weight or bias. PyTorch alone is known to begin
+// with numbers that are not whole.
+bool OnnxGraph::is_ruled(const std::string& name, const Value& value) const {
+    constexpr std::array readers{"Mul",       "Add",     "Sub",    "Where", "Slice",   "Gather",  "Div",
+                                 "Unsqueeze", "Reshape", "Expand", "Equal", "Squeeze", "Identity"};
+    if (model_.producer_name() != "pytorch" || !value.data || !value.dims || name.ends_with("bias") ||
+        name.ends_with("weight"))
+        return false;
+    const bool line = std::ranges::count_if(*value.dims, [](std::int64_t size) { return size != 1; }) == 1;
+    if (!hides_or_lets_through(*value.data) && !whole(*value.data) && !(line && arithmetic(*value.data))) return false;
+    return std::ranges::all_of(model_.graph().node(), [&](const auto& node) {
+        return std::ranges::find(node.input(), name) == node.input().end() ||
+               std::ranges::find(readers, node.op_type()) != readers.end();
+    });
 }
 
 // Vectors of spectral_norm (Miyato et al. 2018), by the names that PyTorch gives them, and tables of sines.
@@ -92,7 +146,7 @@ bool OnnxGraph::is_buffer(const std::string& name, const Value& value) const {
                                    [&](const auto& tensor) { return tensor.name() == other; });
     };
     return beside("_u", "_orig") || beside("_v", "_orig") || beside(".0._u", ".original") ||
-           beside(".0._v", ".original") || turns(value);
+           beside(".0._v", ".original") || turns(value) || is_ruled(name, value);
 }
 
 // PyTorch's export for inference stores tensors that hold the same once, and says by an Identity that there is another:

@@ -120,6 +120,11 @@ Filters filters(const Import& import, const onnx::NodeProto& node, const Shape& 
                               : import.sample(node, node.input(1));
     if (weights.size() != spatial(import, node) + 2) import.graph.fail(node, "each sample has weights of its own");
     Filters found{weights[0], integer(node, "group", 1), lifted({weights.begin() + 2, weights.end()}, image, 1)};
+    // Where each sample has weights of its own, samples are groups of one convolution (Karras et al. 2020).
+    const bool groups_of_samples = !import.graph.constant(node.input(1)) &&
+                                   import.graph.value(node.input(1)).batch == 0 &&
+                                   import.graph.value(node.input(0)).batch == 1;
+    if (groups_of_samples && found.groups % import.graph.batch() == 0) found.groups /= import.graph.batch();
     if (transposed) found.count = weights[1] * found.groups;
     const std::int64_t channels = transposed ? weights[0] : weights[1] * found.groups;
     if (found.groups < 1 || image[0] % found.groups != 0 || found.count % found.groups != 0 || channels != image[0])
@@ -196,8 +201,6 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
     const int from = image_source(import, node, shape);
     auto [count, groups, kernel, bias] = filters(import, node, shape, false);
     const Window window = window_of(import, node, shape, kernel);
-    // PyTorch names weights anew that it computed while it exported: of a convolution those that took a batch
-    // normalization in.
     const std::vector<std::string> tensors = import.tensors(node, 1, bias ? 2 : 1);
     if (made_weights(import, node)) {
         Shape made = import.sample(node, node.output(0));
@@ -207,7 +210,7 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
         if (why.empty()) import.places[node.output(0)].turned = several(import, node);
         return why;
     }
-    const bool folded = bias && !tensors.empty() && tensors[0].starts_with("onnx::Conv");
+    const bool folded = bias && holds_normalization(import, node);
     if (folded) ++import.folded;
     const bool unfold = folded && import.options.unfold;
     if (unfold) bias = false;
@@ -217,19 +220,12 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
         put_image(import, node, std::move(op), from, unfold ? std::vector<std::string>{tensors[0]} : tensors);
     import.starts[layer] = {{ node.input(1) }};
     if (bias) import.starts[layer].push_back({node.input(2)});
-    if (!unfold) return "";
-    const Shape made = import.builder.shape(layer);
-    onnx::NodeProto norm;
-    norm.set_name(import.builder.at(layer).name + ".batchnorm");
-    norm.add_output(node.output(0));
-    import.put(norm,
-               BatchNorm{.channels = made[0],
-                         .height = made[made.size() - 2],
-                         .width = made.back(),
-                         .depth = made.size() == 4 ? made[1] : 0},
-               {layer});
+    if (!unfold) {
+        add_lengths(import, node, 0);
+        return "";
+    }
+    put_normalization(import, node, layer);
     import.places[node.output(0)].turned = several(import, node);
-    import.builder.add_state(2 * made[0]);
     return "";
 }
 
@@ -256,6 +252,7 @@ std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     const int layer = put_image(import, node, op, from, import.tensors(node, 1, bias ? 2 : 1));
     import.starts[layer] = {{ node.input(1) }};
     if (bias) import.starts[layer].push_back({node.input(2)});
+    add_lengths(import, node, 0);
     return "";
 }
 

@@ -106,6 +106,75 @@ INSTANTIATE_TEST_SUITE_P(
                                       "num_heads": 12, "vocab_size": 32128, "feed_forward_proj": "gated-gelu",
                                       "tie_word_embeddings": false})",
                   247'577'856},
+        // With its pooler; 124,697,433 with the head that tells masked words instead.
+        Published{"roberta_base", R"({"model_type": "roberta", "hidden_size": 768, "num_attention_heads": 12,
+                                  "num_hidden_layers": 12, "intermediate_size": 3072, "vocab_size": 50265,
+                                  "max_position_embeddings": 514, "type_vocab_size": 1})",
+                  124'645'632},
+        Published{"roberta_base_masked", R"({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"],
+                                  "hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12,
+                                  "intermediate_size": 3072, "vocab_size": 50265, "max_position_embeddings": 514,
+                                  "type_vocab_size": 1})",
+                  124'697'433},
+        Published{"distilbert_base", R"({"model_type": "distilbert", "dim": 768, "n_heads": 12, "n_layers": 6,
+                                  "hidden_dim": 3072, "vocab_size": 30522, "max_position_embeddings": 512})",
+                  66'362'880},
+        Published{"distilbert_base_masked", R"({"model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"],
+                                  "dim": 768, "n_heads": 12, "n_layers": 6, "hidden_dim": 3072, "vocab_size": 30522,
+                                  "max_position_embeddings": 512})",
+                  66'985'530},
+        // By its modules: tables of 128 numbers, 12 layers of 789,760, and a discriminator of 66,049.
+        Published{"electra_small", R"({"model_type": "electra", "architectures": ["ElectraForPreTraining"],
+                                  "hidden_size": 256, "embedding_size": 128, "num_attention_heads": 4,
+                                  "num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 30522,
+                                  "max_position_embeddings": 512, "type_vocab_size": 2})",
+                  13'549'057},
+        // Lan et al. 2020, table 1: 12 million.
+        Published{"albert_base", R"({"model_type": "albert", "hidden_size": 768, "embedding_size": 128,
+                                  "num_attention_heads": 12, "num_hidden_layers": 12, "intermediate_size": 3072,
+                                  "vocab_size": 30000, "max_position_embeddings": 512, "type_vocab_size": 2})",
+                  11'683'584},
+        Published{"opt_125m", R"({"model_type": "opt", "hidden_size": 768, "ffn_dim": 3072, "num_attention_heads": 12,
+                                  "num_hidden_layers": 12, "vocab_size": 50272, "word_embed_proj_dim": 768,
+                                  "max_position_embeddings": 2048})",
+                  125'239'296},
+        Published{"opt_350m", R"({"model_type": "opt", "hidden_size": 1024, "ffn_dim": 4096, "num_attention_heads": 16,
+                                  "num_hidden_layers": 24, "vocab_size": 50272, "word_embed_proj_dim": 512,
+                                  "max_position_embeddings": 2048, "do_layer_norm_before": false})",
+                  331'196'416},
+        Published{"bloom_560m", R"({"model_type": "bloom", "hidden_size": 1024, "n_head": 16, "n_layer": 24,
+                                  "vocab_size": 250880, "seq_length": 2048})",
+                  559'214'592},
+        // With one table; the file has the scores' weights besides, 7,217,189,760 and 41,835,970,560 in all.
+        Published{"falcon_7b", R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71,
+                                  "num_hidden_layers": 32, "vocab_size": 65024, "multi_query": true,
+                                  "parallel_attn": true, "bias": false, "alibi": false})",
+                  6'921'720'704},
+        Published{"falcon_40b", R"({"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128,
+                                  "num_hidden_layers": 60, "vocab_size": 65024, "new_decoder_architecture": true,
+                                  "num_kv_heads": 8, "tie_word_embeddings": false})",
+                  41'835'970'560},
+        Published{"falcon_rw_1b", R"({"model_type": "falcon", "hidden_size": 2048, "num_attention_heads": 32,
+                                  "num_hidden_layers": 24, "vocab_size": 50304, "multi_query": false, "alibi": true,
+                                  "parallel_attn": false, "bias": true})",
+                  1'311'625'216},
+        Published{"gemma_2b", R"({"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384,
+                                  "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256,
+                                  "num_hidden_layers": 18, "vocab_size": 256000, "max_position_embeddings": 8192})",
+                  2'506'172'416},
+        Published{"gemma2_2b", R"({"model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216,
+                                  "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+                                  "num_hidden_layers": 26, "vocab_size": 256000, "max_position_embeddings": 8192,
+                                  "final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0})",
+                  2'614'341'888},
+        Published{"phi_2", R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240,
+                                  "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 51200,
+                                  "max_position_embeddings": 2048, "partial_rotary_factor": 0.4})",
+                  2'779'683'840},
+        Published{"phi3_mini", R"({"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192,
+                                  "num_attention_heads": 32, "num_key_value_heads": 32, "num_hidden_layers": 32,
+                                  "vocab_size": 32064, "max_position_embeddings": 4096})",
+                  3'821'079'552},
         Published{"deepseek_v2_lite", R"({"model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944,
                                   "moe_intermediate_size": 1408, "num_hidden_layers": 27, "num_attention_heads": 16,
                                   "n_shared_experts": 2, "n_routed_experts": 64, "num_experts_per_tok": 6,
@@ -118,6 +187,23 @@ INSTANTIATE_TEST_SUITE_P(
 constexpr const char* tiny_llama = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
   "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 100,
   "max_position_embeddings": 128, "rope_theta": 10000.0, "bos_token_id": 1, "torch_dtype": "bfloat16"})";
+
+TEST(Albert, RepeatsOneBlock) {
+    const Network network = of(R"({"model_type": "albert", "hidden_size": 8, "embedding_size": 4, "vocab_size": 10,
+      "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 16, "max_position_embeddings": 6})");
+    const std::string name = "encoder.albert_layer_groups.0.albert_layers.0.ffn";
+    EXPECT_EQ(op_of(network, name), Op(MatMul{6, 16, 8, true}));
+    const auto first = find_layer(network, name), third = find_layer(network, name + "#3");
+    ASSERT_TRUE(first && third);
+    EXPECT_EQ(network.layers[static_cast<std::size_t>(*third)].weights_of, *first);
+    EXPECT_EQ(parameters(op_of(network, name + "#3")), 0);
+    EXPECT_THAT(
+        [] {
+            of(R"({"model_type": "albert", "hidden_size": 8, "vocab_size": 10, "num_hidden_groups": 2,
+                            "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 16})");
+        },
+        ThrowsMessage<InputError>(HasSubstr("num_hidden_groups")));
+}
 
 TEST(Llama, HasTheModulesOfHuggingFaceAndSharedKeys) {
     const Network network = of(tiny_llama, {.sizes = {{"tokens", 32}}});

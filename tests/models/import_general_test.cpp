@@ -10,6 +10,8 @@
 namespace rehearse::models {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -338,6 +340,24 @@ TEST(General, WhatDependsOnDataIsRefusedWithItsNode) {
     file.node("Relu", {"where"}, "y");
     EXPECT_THAT([&] { import_onnx(file.save("data.onnx")); },
                 ThrowsMessage<InputError>(HasSubstr("NonZero node 'the_where': what it makes depends on data")));
+}
+
+// As a detector: an image without a batch, a convolution, and what tells its boxes apart.
+TEST(General, ADetectorEndsWhereDataSayHowMuchIsComputed) {
+    OnnxFile file({3, 8, 8}, 13);
+    file.weights("conv.weight", {4, 3, 3, 3}).integers("front", {0});
+    file.node("Unsqueeze", {"x", "front"}, "image");
+    file.node("Conv", {"image", "conv.weight"}, "scores");
+    file.node("NonZero", {"scores"}, "where");
+    file.node("Relu", {"where"}, "boxes");
+    file.node("Neg", {"boxes"}, "y");
+    const std::string path = file.save("detector.onnx");
+    EXPECT_THAT([&] { import_onnx(path); },
+                ThrowsMessage<InputError>(AllOf(HasSubstr("NonZero node 'the_where'"), HasSubstr("--allow-unknown"))));
+    const Network network = import_onnx(path, {.allow_unknown = true});
+    EXPECT_EQ(parameters(network), 4 * 3 * 9);
+    EXPECT_EQ(network.layers.back().name, "conv");
+    EXPECT_THAT(network.notes, Contains(HasSubstr("without 3 values that follow from the NonZero node 'the_where'")));
 }
 
 TEST(General, OperatorsOfTheStandardDomainHaveAForm) {

@@ -94,6 +94,23 @@ def cases():
             scores = self.net(ids)[:, :-1]
             return F.cross_entropy(scores.reshape(-1, 37), labels[:, 1:].reshape(-1), ignore_index=self.ignored)
 
+    class Messages(nn.Module):
+        """A graph with each sample: what a node sends goes along the edges, and is added up; spelled with torch.gather and
+        scatter_add, and a mean over what comes in."""
+
+        def __init__(self, mean):
+            super().__init__()
+            self.send, self.keep, self.head, self.mean = nn.Linear(5, 8), nn.Linear(5, 8), nn.Linear(8, 3), mean
+
+        def forward(self, x, source, target):
+            sent = torch.tanh(self.send(x))
+            sent = sent.gather(1, source.unsqueeze(-1).expand(-1, -1, 8))
+            sums = torch.zeros_like(x[:, :, :1]).expand(-1, -1, 8).scatter_add(1, target.unsqueeze(-1).expand(-1, -1, 8), sent)
+            if self.mean:
+                count = torch.zeros_like(x[:, :, 0]).scatter_add(1, target, torch.ones_like(target, dtype=x.dtype))
+                sums = sums / count.clamp(min=1).unsqueeze(-1)
+            return self.head(torch.relu(self.keep(x) + sums).mean(1))
+
     class Two(nn.Module):
         def __init__(self):
             super().__init__()
@@ -141,6 +158,9 @@ def cases():
     yield "towers", with_labels(Towers(), {"data": torch.randn(count, 3, 8, 8), "input1": torch.randn(count, 5)}, labels)
     yield "translator", with_labels(Translator(), {"tokens": ids(count, 9, 23), "input1": ids(count, 6, 29)},
                                     ids(count, 6, 29))
+    for kind in ("sums", "means"):
+        graphs = {"data": torch.randn(count, 6, 5), "input1": ids(count, 10, 6), "input2": ids(count, 10, 6)}
+        yield f"messages_{kind}", with_labels(Messages(kind == "means"), graphs, labels)
     numbers = {"data": torch.randn(count, 8), "input1": torch.rand(count, 4)}
     yield "squares", with_loss(Trained(dense(), lambda y, t: (y - t).pow(2).mean()), numbers)
     yield "absolute", with_loss(Trained(dense(), lambda y, t: (y - t).abs().mean()), numbers)
@@ -171,7 +191,8 @@ def hold(options, case, folder):
     start = {key: value.clone() for key, value in module.state_dict().items()}
     before = held.flat(module.parameters())
     write(folder / "data.h5", sets, labels)
-    export_onnx.export(module, tuple(values[:2] for values in sets.values()), folder / "net.onnx", weights=True)
+    export_onnx.export(module, tuple(values[:2] for values in sets.values()), folder / "net.onnx",
+                       opset=16 if options.name.startswith("messages") else 13, weights=True)
     module.load_state_dict(start)
 
     def loss(first, size):

@@ -291,7 +291,4 @@ NETWORKS |= {name: unusual(make) for name, make in UNUSUAL.items()}
 # What a file no longer says, so that nobody can read it back: by network, or by network and mode.
 LOST = {
     "vgg16_bn.eval": "the biases of convolutions went into the folded batch normalizations",
-    "swin_t.eval": "tables of positions were folded into larger ones",
-    "maxvit_t.eval": "tables of positions were folded into larger ones",
-    "normalized_weights.eval": "the lengths that weight_norm splits off went into the folded weights",
 }
