@@ -138,6 +138,35 @@ TEST(SwitchesBetweenNodes, SumForMoreNodesThanCouldSendToAll) {
     EXPECT_NEAR(collective_time(call, {{{"data", 1000}}}, machine, Mode::folded).value, 4e-3 + 12e-6, 1e-7);
 }
 
+// Nodes of two cards, each device at its own, on one switch that sums: 40 MB by hierarchical(ring,direct). A ring of
+// two leaves each device half of the node's sum (20 MB over the node's 200 GB/s links), which its card carries up once
+// and the sum down, 2 ms at 10 GB/s, or 4 ms where sums go at 5 GB/s a card; then the halves are shared.
+TEST(SwitchesBetweenNodes, SumTheLanesOfHierarchicalSums) {
+    for (const std::int64_t nodes : {2, 8}) {
+        Machine machine = railed(nodes, 2, {{8}, {1}});
+        machine.inside = messaging(0_s);
+        const Mesh mesh{{{"data", 2 * nodes}}};
+        const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("hierarchical(ring,direct)")};
+        const double inside = 2 * 20e6 / 200e9;
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
+            EXPECT_NEAR(collective_time(call, mesh, machine, mode).value, inside + 2e-3 + 12e-6, 1e-5) << nodes;
+            machine.fabric.sums.rate.value = 5.0_GBps;
+            EXPECT_NEAR(collective_time(call, mesh, machine, mode).value, inside + 4e-3 + 12e-6, 1e-5) << nodes;
+        }
+    }
+}
+
+// ... of so many ranks that they are priced node by node.
+TEST(SwitchesBetweenNodes, SumTheLanesOfVeryManyRanks) {
+    Machine machine = railed(40'000, 2, {{200, 200}, {1, 1}});
+    machine.inside = messaging(0_s);
+    machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
+    const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("hierarchical(ring,direct)")};
+    EXPECT_NEAR(collective_time(call, {{{"data", 80'000}}}, machine, Mode::folded).value, 4e-4 / 2 + 2e-3 + 12e-6,
+                1e-5);
+}
+
 // Of so many ranks that their collectives are priced node by node, in the fabric's switches and in those of nodes: 40
 // MB and their sum, each rank's share of which it keeps, over 40 GB/s.
 TEST(SwitchesThatSum, DoSoForVeryManyRanks) {
