@@ -23,9 +23,10 @@ namespace {
 /// Large: one member an option of the command line.
 struct Options {
     Common common;
-    std::string what, name, device, device_link, host_link, nic, machine_out, topology, fabric, lstopo;
+    std::string what, name, device, device_link, host_link, nic, machine_out, topology, fabric, lstopo, rails, up,
+        global;
     std::optional<std::int64_t> nodes, devices, nics;
-    std::vector<std::int64_t> tree;
+    std::vector<std::int64_t> tree, groups;
     std::vector<double> taper;
     bool no_questions = false;
 };
@@ -78,6 +79,36 @@ void set_device_link(models::NewMachine& machine, const std::string& text, const
 
 constexpr const char* told = "as told to rehearse machine new";
 
+models::NewMachine::Rails rails_of(const std::string& word) {
+    using Rails = models::NewMachine::Rails;
+    if (word == "none") return Rails::none;
+    if (word == "joined") return Rails::joined;
+    if (word == "separate") return Rails::separate;
+    throw InputError(fmt::format("--rails {}: one of none, joined, separate", word));
+}
+
+void apply_groups(models::NewMachine& machine, const Options& options) {
+    const auto rate = [](const std::string& text) {
+        return models::Answer<Bandwidth>{parse_quantity<Bandwidth>(text), told};
+    };
+    if (!options.groups.empty()) {
+        if (options.groups.size() != 3)
+            throw InputError("--dragonfly-plus: groups, leaf switches of a group and nodes of a leaf, like 23,18,10");
+        if (options.up.empty() || options.global.empty())
+            throw InputError("--dragonfly-plus needs --up and --global, the links of a leaf and between two groups");
+        machine.tree = {};
+        machine.taper.clear();
+        machine.rails = models::NewMachine::Rails::none;
+        machine.groups = models::NewMachine::Groups{options.groups[0], options.groups[1], options.groups[2],
+                                                    rate(options.up), rate(options.global)};
+        return;
+    }
+    if (options.up.empty() && options.global.empty()) return;
+    if (!machine.groups) throw InputError("--up and --global are of a --dragonfly-plus");
+    if (!options.up.empty()) machine.groups->up = rate(options.up);
+    if (!options.global.empty()) machine.groups->global = rate(options.global);
+}
+
 void apply(models::NewMachine& machine, const Options& options) {
     if (!options.name.empty()) machine.name = options.name;
     if (!options.device.empty()) machine.device = options.device;
@@ -98,8 +129,13 @@ void apply(models::NewMachine& machine, const Options& options) {
     if (!options.device_link.empty()) set_device_link(machine, options.device_link, told);
     if (!options.host_link.empty()) machine.host_link = {parse_quantity<Bandwidth>(options.host_link), told};
     if (!options.nic.empty()) machine.nic = {models::port_rate(options.nic), told};
-    if (!options.tree.empty()) machine.tree = {options.tree, told};
+    if (!options.tree.empty()) {
+        machine.tree = {options.tree, told};
+        machine.groups.reset();
+    }
     if (!options.taper.empty()) machine.taper = options.taper;
+    if (!options.rails.empty()) machine.rails = rails_of(options.rails);
+    apply_groups(machine, options);
 }
 
 void ask(models::NewMachine& m, const Questions& questions) {
@@ -133,10 +169,11 @@ void ask(models::NewMachine& m, const Questions& questions) {
                   [&](const std::string& a) {
                       m.nic = {models::port_rate(a), told};
                   });
+    if (m.groups) return;  // a dragonfly+, which has neither levels nor tapers
     questions.ask("9. switches: nodes of a leaf switch, leaf switches, ... like 8,2; one: a single switch",
                   m.tree.value.empty() ? "one" : fmt::format("{}", fmt::join(m.tree.value, ",")),
                   [&](const std::string& a) {
-                      std::vector<std::int64_t> tree;
+                      std::vector<std::int64_t> tree, groups;
                       for (const std::string& part : a == "one" ? std::vector<std::string>{} : parts_of(a))
                           tree.push_back(number(part));
                       m.tree = {tree, told};
@@ -193,6 +230,18 @@ Run add_machine(CommandLine& app) {
     app.add_option("--taper", options->taper, "ports down over ports up of each level, at least 1; default 1")
         ->delimiter(',')
         ->option_text("X,X...");
+    app.add_option("--rails", options->rails,
+                   "where card k of every node hangs on switches of its own, of whose nodes --tree then tells: joined "
+                   "by the last level, or separate")
+        ->option_text("none|joined|separate");
+    app.add_option("--dragonfly-plus", options->groups,
+                   "in the tree's place: groups, leaf switches of a group, nodes of a leaf, each at least 1")
+        ->delimiter(',')
+        ->option_text("N,N,N");
+    app.add_option("--up", options->up, "of a dragonfly+: a leaf's links to all spines of its group together")
+        ->option_text("RATE");
+    app.add_option("--global", options->global, "of a dragonfly+: all links between two groups together")
+        ->option_text("RATE");
     app.add_option("--topo", options->topology, "what nvidia-smi topo -m prints on a node")->option_text("FILE");
     app.add_option("--lstopo", options->lstopo, "what lstopo writes of a node as XML")->option_text("FILE.xml");
     app.add_option("--ibnetdiscover", options->fabric, "what ibnetdiscover prints")->option_text("FILE");

@@ -62,7 +62,7 @@ struct Errors {
     }
 };
 
-Json row_json(const LibraryAnswer& answer) {
+Json row_json(const LibraryAnswer& answer, const std::optional<LibraryAnswer>& unseen) {
     const validate::LibraryRow& row = answer.row;
     const std::int64_t ranks = row.nodes * row.devices_per_node;
     return {{"table", group_of(answer)},
@@ -71,6 +71,7 @@ Json row_json(const LibraryAnswer& answer) {
             {"measured_s", row.time.value},
             {"predicted_s", answer.predicted.time.value},
             {"error", answer.error()},
+            {"left_out_s", unseen ? Json(unseen->predicted.time.value) : Json(nullptr)},
             {"low_s", answer.band.low.value},
             {"high_s", answer.band.high.value},
             {"busbw_GBps", validate::bus_bandwidth(row.kind, row.bytes, answer.predicted.time, ranks)},
@@ -98,7 +99,7 @@ Report validate_nccl(const LibraryTableOptions& options, const Progress& progres
         if (!pattern.is_in(group_of(each))) continue;
         all.add(each, unseen[i]);
         tables[group_of(each)].add(each, unseen[i]);
-        if (options.rows) shown.push_back(row_json(each));
+        if (options.rows) shown.push_back(row_json(each, unseen[i]));
     }
     if (all.all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
     median = quantile(all.all, 0.5);
@@ -128,6 +129,7 @@ Report validate_nccl(const LibraryTableOptions& options, const Progress& progres
                                                   {"measured_s", "measured", Show::seconds},
                                                   {"predicted_s", "predicted", Show::seconds},
                                                   {"error", "error", Show::percent},
+                                                  {"left_out_s", "left out", Show::seconds},
                                                   {"algorithm", "algorithm"},
                                                   {"protocol", "protocol"}}});
     return report;

@@ -88,6 +88,12 @@ void add_fabric(std::string& text, const NewMachine& m) {
     const auto to = std::back_inserter(text);
     fmt::format_to(to, "\n[fabric]\nlink = {}\nlatency = {}\nhop_latency = {}\n", sourced(m.nic),
                    sourced("\"1us\"", ""), sourced("\"130ns\"", ""));
+    if (m.groups) {
+        fmt::format_to(to, "\n[fabric.dragonfly-plus]\ngroups = {}\nleaves = {}\nnodes = {}\nup = {}\nglobal = {}\n",
+                       m.groups->groups, m.groups->leaves, m.groups->nodes, sourced(m.groups->up),
+                       sourced(m.groups->global));
+        return;
+    }
     if (m.tree.value.empty()) {
         text += "\n[fabric.star]\n";
         return;
@@ -96,6 +102,8 @@ void add_fabric(std::string& text, const NewMachine& m) {
     taper.resize(m.tree.value.size(), 1);
     fmt::format_to(to, "\n[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(m.tree.value, ", "),
                    fmt::join(taper, ", "));
+    if (m.rails != NewMachine::Rails::none)
+        fmt::format_to(to, "rails = \"{}\"\n", m.rails == NewMachine::Rails::joined ? "joined" : "separate");
 }
 
 void add_messaging(std::string& text, const char* where, double overhead_us, double fraction) {
@@ -136,6 +144,21 @@ void check(const NewMachine& m) {
     if (!m.tree.value.empty() && held < static_cast<double>(m.nodes))
         throw InputError(fmt::format("a tree of {} has places for {} nodes, not for {}", fmt::join(m.tree.value, " x "),
                                      held, m.nodes));
+    if (m.rails != NewMachine::Rails::none && m.tree.value.empty())
+        throw InputError("rails of one switch: say how many nodes hang on a switch of a rail, like --tree 32");
+    if (m.groups) {
+        const NewMachine::Groups& g = *m.groups;
+        const auto places =
+            static_cast<double>(g.groups) * static_cast<double>(g.leaves) * static_cast<double>(g.nodes);
+        if (!m.tree.value.empty() || m.rails != NewMachine::Rails::none)
+            throw InputError(
+                "a fabric is a tree or a dragonfly+, not both: leave --tree and --rails out, or the groups");
+        if (g.groups < 1 || g.leaves < 1 || g.nodes < 1 || places < static_cast<double>(m.nodes))
+            throw InputError(fmt::format("a dragonfly+ of {} x {} x {} has places for {} nodes, not for {}", g.groups,
+                                         g.leaves, g.nodes, places, m.nodes));
+        positive("links of a leaf to its spines", g.up.value.value);
+        positive("links between two groups", g.global.value.value);
+    }
     if (m.taper.size() > m.tree.value.size())
         throw InputError(fmt::format("{} tapers of a tree of {} levels", m.taper.size(), m.tree.value.size()));
     for (const double taper : m.taper) {

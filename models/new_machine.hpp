@@ -36,6 +36,16 @@ struct NewMachine {
     std::vector<std::int64_t> nic_at{};        // by NIC
     Answer<std::vector<std::int64_t>> tree{};  // children below a switch of each level, nodes first; empty: one switch
     std::vector<double> taper{};               // of each level; empty: none blocks
+    /// Where card k of every node hangs on switches of its own: of what machine files call rails.
+    enum class Rails { none, joined, separate };
+    Rails rails = Rails::none;
+    /// A dragonfly+ in the tree's place: leaves of a group, nodes of a leaf, what a leaf has to all spines of its group
+    /// together and each two groups have between them, each direction.
+    struct Groups {
+        std::int64_t groups = 1, leaves = 1, nodes = 1;
+        Answer<Bandwidth> up{}, global{};
+    };
+    std::optional<Groups> groups{};
 };
 
 /// InputError for answers that cannot be together.
@@ -49,6 +59,9 @@ Bandwidth port_rate(const std::string& text);
 /// What these tools print tells of a node, or of the fabric. InputError with `origin` and the line for text that is not
 /// theirs.
 NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const std::string& origin);  // topo -m
+/// A tree of two levels or three; rails where the adapters' descriptions ("node7 mlx5_2") say which node each is of and
+/// each of a node's cards has leaf switches of its own; dragonfly+ where switches without hosts join groups of leaves
+/// with every other group. Nodes and cards of a node are counted where the descriptions tell them.
 NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text, const std::string& origin);
 NewMachine with_lstopo(NewMachine machine, const std::string& path);  // XML
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvidia-smi topo -m, ibnetdiscover and lstopo (as XML) tell of a node and of the switches.
+// What nvidia-smi topo -m and lstopo (as XML) tell of a node.
 #include <fmt/format.h>
 #include <hwloc.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -158,67 +157,6 @@ NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const
                               fmt::format("{}: {} NVLinks of {} GB/s {}", source, *fewest, of.rate / 1e9,
                                           machine.switched ? "to the switches" : "between every two")};
     }
-    return machine;
-}
-
-NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text, const std::string& origin) {
-    // Below "Switch" its ports: [1] "H-..." leads to a host's adapter, [2] "S-..." to another switch.
-    struct Switch {
-        std::set<std::string> hosts, others;
-        std::int64_t ports_up = 0;
-    };
-    std::map<std::string, Switch> switches;
-    std::set<std::string> adapters;
-    std::istringstream in{std::string{text}};
-    Switch* current = nullptr;
-    double rate = 0;
-    int number = 0;
-    const auto quoted = [&](const std::string& line) {
-        const std::size_t begin = line.find('"'), end = line.find('"', begin + 1);
-        if (begin == std::string::npos || end == std::string::npos)
-            throw InputError(fmt::format("{}:{}: no name in quotation marks: right would be the text of ibnetdiscover",
-                                         origin, number));
-        return line.substr(begin + 1, end - begin - 1);
-    };
-    for (std::string line; std::getline(in, line);) {
-        ++number;
-        if (line.starts_with("Switch")) {
-            current = &switches[quoted(line)];
-        } else if (line.starts_with("Ca")) {
-            current = nullptr;
-            adapters.insert(quoted(line));
-        } else if (line.starts_with("[") && current != nullptr) {
-            const std::string peer = quoted(line);
-            (peer.starts_with("H") ? current->hosts : current->others).insert(peer);
-            current->ports_up += peer.starts_with("S") ? 1 : 0;
-            for (const auto& [word, bytes] :
-                 {std::pair{"4xXDR", 100e9}, std::pair{"4xNDR", 50e9}, std::pair{"4xHDR", 25e9},
-                  std::pair{"2xHDR", 12.5e9}, std::pair{"2xNDR", 25e9}, std::pair{"4xEDR", 12.5e9},
-                  std::pair{"4xFDR", 6.8e9}}) {
-                if (peer.starts_with("H") && line.find(word) != std::string::npos) rate = std::max(rate, bytes);
-            }
-        }
-    }
-    std::int64_t leaves = 0, most_hosts = 0, ports_up = 0;
-    for (const auto& [name, each] : switches) {
-        if (each.hosts.empty()) continue;
-        ++leaves;
-        most_hosts = std::max(most_hosts, std::ssize(each.hosts));
-        ports_up += each.ports_up;
-    }
-    if (leaves == 0)
-        throw InputError(fmt::format("{}: no switch with a host: right would be the text of ibnetdiscover", origin));
-    const std::string source = "ibnetdiscover";
-    if (rate > 0) machine.nic = {Bandwidth{rate}, source};
-    // Nodes of a leaf: its adapters over those of a node that are in this fabric.
-    const std::int64_t each = std::max<std::int64_t>(1, machine.nics.value);
-    const std::int64_t below = std::max<std::int64_t>(1, most_hosts / each);
-    machine.nodes = std::max(machine.nodes, (std::ssize(adapters) + each - 1) / each);
-    machine.tree = {leaves > 1 ? std::vector<std::int64_t>{below, leaves} : std::vector<std::int64_t>{}, source};
-    const double up = static_cast<double>(ports_up) / static_cast<double>(leaves);
-    machine.taper.clear();
-    if (leaves > 1 && up > 0)
-        machine.taper = {std::max(1.0, std::round(100 * static_cast<double>(most_hosts) / up) / 100), 1};
     return machine;
 }
 

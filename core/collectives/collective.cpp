@@ -63,9 +63,10 @@ Algorithm parse_hierarchical(CollectiveKind kind, std::string_view text, std::st
                              std::string_view across) {
     for (const std::string_view part : {inside, across}) {
         check_name(kind, part, text, false);
-        const bool flat = halves_of(part, {2, 2}, {0, 2}).has_value() || part == "doubling";
+        const bool flat = halves_of(part, {2, 2}, {0, 2}).has_value() || part == "doubling" || part == "direct";
         if (!flat) {
-            refuse(kind, text, fmt::format("{} cannot be a part of it; use ring, doubling, halving or tree", part));
+            refuse(kind, text,
+                   fmt::format("{} cannot be a part of it; use ring, doubling, halving, tree or direct", part));
         }
     }
     if (!halves_of(inside, {2, 2}, {0, 2})) {

@@ -35,10 +35,11 @@ struct LibraryArchitecture {
     double ll_inside = 0;                              // GB/s of LL inside a node
     ByNodes tree{}, tree_ll128{}, nvls{};              // GB/s of a channel at most
     double ring_ll128 = 0;                             // GB/s of a channel at most
-    double nvls_efficiency = 0;                        // 0: its switches do not sum
-    std::int64_t nvls_channels = 0;                    // that send to the switches
-    bool split_slow = true;  // whether channels from 25 GB/s on are always cut in two (before Hopper)
-    double plateau = 1;      // how many times as long a ring by Simple takes to begin, between nodes
+    double ll_block = 0;             // GB/s of data that a thread block passes on by LL, as measured; 0: its channel's
+    double nvls_efficiency = 0;      // 0: its switches do not sum
+    std::int64_t nvls_channels = 0;  // that send to the switches
+    bool split_slow = true;          // whether channels from 25 GB/s on are always cut in two (before Hopper)
+    double plateau = 1;              // how many times as long a ring by Simple takes to begin, between nodes
     double ring_reached = 1, nvls_reached = 1;  // measured long all-reduces of one node: share of the library's figure
     double error = 0;                           // of a prediction inside a node, one standard deviation
     std::string source;

@@ -61,8 +61,8 @@ Halves halving(std::int64_t n, Range whole) {
 }
 
 // Everybody sends each chunk straight to the rank that sums it, which sends the sum to all.
-Rounds direct(const Task& task) {
-    const auto to_all = [n = task.group.size, whole = task.whole](Combine combine, const Sink& add) {
+Rounds straight(std::int64_t n, Range whole) {
+    const auto to_all = [n, whole](Combine combine, const Sink& add) {
         for (std::int64_t from = 0; from < n; ++from) {
             for (std::int64_t to = 0; to < n; ++to) {
                 const Range part = chunk(n, whole, combine == Combine::reduce ? to : from);
@@ -70,10 +70,12 @@ Rounds direct(const Task& task) {
             }
         }
     };
-    return apart(task.group.size > 1 ? 2 : 0, [to_all](std::int64_t round, const Sink& add) {
+    return apart(n > 1 ? 2 : 0, [to_all](std::int64_t round, const Sink& add) {
         to_all(round == 0 ? Combine::reduce : Combine::copy, add);
     });
 }
+
+Rounds direct(const Task& task) { return straight(task.group.size, task.whole); }
 
 Rounds whole_task(const Task& task) { return flat_all_reduce(task.algorithm.name, task.group, task.whole); }
 
@@ -115,6 +117,7 @@ std::optional<Halves> halves_of(std::string_view name, const Group& group, Range
 
 Rounds flat_all_reduce(std::string_view name, const Group& group, Range whole) {
     if (name == "doubling") return doubling(group.size, whole);
+    if (name == "direct") return straight(group.size, whole);
     const std::optional<Halves> halves = halves_of(name, group, whole);
     require(halves.has_value(), "an algorithm that parse_algorithm accepted");
     return in_sequence({halves->reduce, halves->spread});

@@ -44,6 +44,7 @@ LibraryArchitecture parse_architecture(Reader reader) {
     a.tree_ll128 = fixed<3>(reader, "tree_ll128");
     if (reader.has("nvls")) a.nvls = between_nodes(reader, "nvls");
     a.ring_ll128 = reader.number("ring_ll128");
+    a.ll_block = number_or(reader, "ll_block", 0);
     a.nvls_efficiency = number_or(reader, "nvls_efficiency", 0);
     if (a.nvls_efficiency > 0) a.nvls_channels = reader.count("nvls_channels");
     a.split_slow = reader.yes("split_slow", true);

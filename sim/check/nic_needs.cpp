@@ -8,6 +8,7 @@
 #include "core/index.hpp"
 #include "sim/check/bounds.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/in_switch.hpp"
 #include "sim/network/storage.hpp"
 
 namespace rehearse::sim {
@@ -42,7 +43,10 @@ Seconds NicNeeds::time(int c, const Communicate& communicate) {
     const Bytes whole = size_of(communicate.type) * static_cast<double>(communicate.elements);
     Bytes bytes;
     for (const auto& [nodes, groups] : of.by_nodes) {
-        bytes += static_cast<double>(groups) * least_crossing(communicate.kind, nodes, whole);
+        const Bytes least = nodes > 1 && may_sum_between_nodes(call_of(communicate), wiring_)
+                                ? static_cast<double>(nodes) * whole
+                                : least_crossing(communicate.kind, nodes, whole);
+        bytes += static_cast<double>(groups) * least;
     }
     return bytes > Bytes{} ? bytes / of.nics : Seconds{};
 }

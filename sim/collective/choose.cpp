@@ -22,7 +22,7 @@ std::vector<std::string> candidates() {
     for (const AlgorithmName& each : algorithms(CollectiveKind::all_reduce)) {
         if (each.name.find('(') == std::string_view::npos) names.emplace_back(each.name);
     }
-    for (const char* across : {"doubling", "halving", "ring"})
+    for (const char* across : {"doubling", "halving", "ring", "direct"})
         names.push_back(fmt::format("hierarchical(ring,{})", across));
     return names;
 }
@@ -31,7 +31,7 @@ std::vector<std::string> candidates() {
 // many messages at once would look cheaper than they are: it is for switches that sum.
 std::optional<Seconds> time_of(const Call& call, const Schedule& schedule, const Machine& machine) {
     try {
-        if (call.algorithm.name == "direct") {
+        if (call.algorithm.name == "direct" || call.algorithm.across == "direct") {
             const Wiring wiring{machine};
             if (!in_switch(call, groups_along(schedule.mesh, call.axis, call.algorithm, wiring), wiring))
                 return std::nullopt;

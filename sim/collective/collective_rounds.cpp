@@ -49,7 +49,8 @@ Stage Collectives::make_stage(const Call& call, const Groups& groups, const Coll
         }
         stage.pattern = patterns_.of_unequal(flows, bytes);
     }
-    if (const std::optional<InSwitch> sums = in_switch(call, groups, wiring_)) {
+    const bool between = !flows.empty() && wiring_.across(flows.front().from, flows.front().to);
+    if (const std::optional<InSwitch> sums = in_switch(call, groups, wiring_); sums && sums->covers(between)) {
         stage.share *= sums->bytes;
         stage.passes = 0;
         stage.sums = sums;

@@ -73,7 +73,7 @@ std::vector<Exchange> Exchanges::of(std::int64_t round, RankIndex rank) {
 Exchange Exchanges::seen_by_member(const Message& one, std::int64_t group, bool sends) const {
     const RankIndex from = groups_.rank(group, one.from);
     const RankIndex to = groups_.rank(group, one.to);
-    if (in_switch_) {
+    if (in_switch_ && in_switch_->covers(wiring_.across(from, to))) {
         return {sends ? to : from, in_switch_->bytes * bytes_of(one, type_), sends, in_switch_->stretched(wiring_)};
     }
     return message(wiring_, sends ? from : to, sends ? to : from, bytes_of(one, type_), sends, passes(one.combine));

@@ -40,6 +40,14 @@ void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, co
                         "it is for {} at most",
                         where, groups.shape.size, most_direct));
     }
+    const std::int64_t nodes = groups.shape.size / groups.shape.per_node;
+    const bool sums = !wiring.machine().fabric.sums.rate.source.empty();
+    if (algorithm.across == "direct" && nodes > most_direct && !sums) {
+        throw InputError(
+            fmt::format("all-reduce {} {}: each of {} nodes would send to all others at once; it is for {} at most, or "
+                        "for switches between nodes that sum",
+                        to_string(algorithm), where, nodes, most_direct));
+    }
     const bool even = groups.shape.size % groups.shape.per_node == 0;  // else Collective refuses, and says so
     if (algorithm.name == "hierarchical" && even && !fills_nodes(groups, wiring)) {
         throw InputError(

@@ -73,7 +73,8 @@ InStep::Rounds InStep::by_message(const Call& call, const Groups& groups) {
     const Collective collective = sim::rounds_of(sums ? sums->rounds(call) : call, groups);
     for (const Phase& phase : collective.phases()) {
         AlikeRounds round = counted(collective, phase, groups, groups.count);
-        if (sums) {
+        const bool between = std::ranges::any_of(round.kinds, &MessageKind::across);
+        if (sums && sums->covers(between)) {
             round.share *= sums->bytes;
             round.passes = 0;
             round.latency = sums->stretched(wiring_);
@@ -100,7 +101,9 @@ void InStep::inside_nodes(CollectiveKind kind, const Call& call, const Groups& g
 bool InStep::across_nodes(const Call& call, const Groups& groups, Rounds& rounds) {
     const std::int64_t local = groups.shape.per_node, nodes = groups.shape.size / local;
     const std::int64_t share = (call.elements + local - 1) / local;
-    const Collective lane{CollectiveKind::all_reduce, parse_algorithm(call.algorithm.across), {nodes, 1}, share};
+    const std::optional<InSwitch> sums = in_switch(call, groups, wiring_);
+    const std::string across = sums ? sums->rounds(call).algorithm.across : call.algorithm.across;
+    const Collective lane{CollectiveKind::all_reduce, parse_algorithm(across), {nodes, 1}, share};
     std::unordered_map<std::int64_t, std::vector<MessageKind>> known;  // by likeness
     std::vector<Flow> flows;
     const std::int64_t first = wiring_.node_of(groups.rank(0, 0));
@@ -113,6 +116,11 @@ bool InStep::across_nodes(const Call& call, const Groups& groups, Rounds& rounds
                           .of_first = sent_by(0, messages),
                           .share = mean_share(messages, call.elements),
                           .passes = passes_of(messages)};
+        if (sums) {
+            round.share *= sums->bytes;
+            round.passes = 0;
+            round.latency = sums->stretched(wiring_);
+        }
         std::vector<std::int64_t> seen;
         for (const Message& p : messages) {
             const std::int64_t likeness = wiring_.likeness(first + p.from, first + p.to);

@@ -216,22 +216,24 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
         if (of_round.empty()) continue;
         Bytes bytes;
         const auto times = static_cast<double>(phase.repeats);
+        const bool between = wiring_.across(groups.rank(0, of_round.front().from), groups.rank(0, of_round.front().to));
+        const bool summed = summing && summing->covers(between);
+        const double counts_for = summed ? summing->bytes : 1;
         for (const rehearse::Message& message : of_round) {
-            bytes = std::max(bytes, bytes_of(message, communicate.type));
-            if (message.from == first) sent += times * bytes_of(message, communicate.type);
+            bytes = std::max(bytes, counts_for * bytes_of(message, communicate.type));
+            if (message.from == first) sent += times * counts_for * bytes_of(message, communicate.type);
         }
-        if (summing) bytes = summing->bytes * bytes;
         bool beside = false;
         for (const auto& [classes, messages] : messages_of(phase, of_round, groups, lead)) {
             const int aggregate = add_aggregate(messages.flows);
-            const Seconds after = summing ? summing->stretched(wiring_)
-                                          : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
+            const Seconds after =
+                summed ? summing->stretched(wiring_) : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
             of.phases.push_back({aggregate, times * bytes.value, times * after, beside});
             of.messages += phase.repeats * static_cast<std::int64_t>(messages.flows.size());
             beside = true;
         }
     }
-    of.sent = summing ? summing->bytes * sent : sent;
+    of.sent = sent;
 }
 
 /// Collectives of a library use their rings' links, for as long as the library's takes alone. Once all aggregates are

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::sim {
@@ -50,6 +51,24 @@ bool matches(std::string_view name, std::string_view pattern) {
 // Never faster than the wire, whichever end of the band.
 double rate(const Messaging& messaging, double stretch) { return std::min(1.0, messaging.fraction.value / stretch); }
 
+// NCCL does since 2.12.
+bool sends_for_neighbours(const CollectiveSoftware& software) {
+    constexpr std::int64_t pxn = 21200;
+    return software.library && software.library->name == "nccl" && (software.version == 0 || software.version >= pxn);
+}
+
+// Whether a path keeps to devices and the switches that join them with each other alone.
+bool between_devices(const NodeKind& kind, const LocalPath& path) {
+    const auto passes = [&](int vertex) {
+        const Vertex& v = kind.vertices[static_cast<std::size_t>(vertex)];
+        return v.kind == VertexKind::device || (v.kind == VertexKind::bridge && v.bridge == BridgeKind::nvlink);
+    };
+    return std::ranges::all_of(path.hops, [&](const Hop& hop) {
+        const NodeLink& link = kind.links[static_cast<std::size_t>(hop.link / 2)];
+        return passes(link.a) && passes(link.b);
+    });
+}
+
 std::int64_t most_nics(const Machine& machine) {
     std::int64_t most = 0;
     for (const NodeKind& kind : machine.nodes) {
@@ -84,6 +103,7 @@ Wiring::Wiring(const Machine& machine, ZScore z_score, std::span<const Degraded>
         switches_ = make_switches(machine, most_nics(machine), scale);
         switches_never_limit_ = std::visit([](const auto& s) { return s.never_limits(); }, switches_);
         if (const auto* tree = std::get_if<FatTree>(&machine.fabric.topology)) rails_ = tree->rails;
+        relays_ = rails_ != FatTree::Rails::none && sends_for_neighbours(machine.collectives);
         check_rails();
     }
     check_placement();
@@ -224,7 +244,10 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
         append(path, a.first_link);
         return path.latency + overhead_inside_;
     }
-    const auto outs = paths_of(a).out(a.device);
+    const int neighbour = relay(a, b);
+    if (neighbour >= 0) append(paths_of(a).between(a.device, neighbour), a.first_link);
+    const Seconds before_card = neighbour >= 0 ? paths_of(a).between(a.device, neighbour).latency : Seconds{};
+    const auto outs = paths_of(a).out(neighbour >= 0 ? neighbour : a.device);
     const NicPath& out = outs[outs.size() == 1 ? 0 : static_cast<std::size_t>(b.node) % outs.size()];
     const NicPath& in = way_in(b, a.node, out.nic);
     append(out.path, a.first_link);
@@ -237,7 +260,23 @@ Seconds Wiring::sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>
     hops.push_back({b.first_link + b.kind->nic_links + 2 * std::int64_t{in.nic} + 1, nic_cost_});
     append(in.path, b.first_link);
     const Seconds fabric = machine_.fabric.latency.value + machine_.fabric.hop_latency.value * (passed - 1);
-    return out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
+    return before_card + out.path.latency + fabric * stretch_across_ + in.path.latency + overhead_across_;
+}
+
+int Wiring::relay(const Place& from, const Place& to) const {
+    if (!relays_) return -1;
+    const NodePaths& here = paths_of(from);
+    const auto ins = paths_of(to).in(to.device);
+    const auto is_theirs = [&](const NicPath& path) {
+        return std::ranges::find(ins, path.nic, &NicPath::nic) != ins.end();
+    };
+    if (std::ranges::any_of(here.out(from.device), is_theirs)) return -1;
+    const NodeKind& kind = machine_.nodes[static_cast<std::size_t>(from.kind - kinds_.data())];
+    for (int device = 0; device < here.devices(); ++device) {
+        if (device == from.device || !std::ranges::any_of(here.out(device), is_theirs)) continue;
+        if (between_devices(kind, here.between(from.device, device))) return device;
+    }
+    return -1;
 }
 
 // Where cards hang on rails, by the same one: of the device's own if there is such, on separate rails by any.

@@ -114,6 +114,9 @@ private:
     /// Between switches: appends hops, numbered by the fabric, and returns how many switches were passed.
     int cross(End from, End to, std::vector<Hop>& hops) const;
     const AdaptiveSwitches* adaptive() const;
+    /// The device of the sender's node that sends in its place, by its own card on the rail of the receiver's own:
+    /// NCCL's PXN, over links between devices alone. -1: none, or none is needed or is the library's way.
+    int relay(const Place& from, const Place& to) const;
     /// By which of a device's NICs a message comes in that left its node by this one.
     const NicPath& way_in(const Place& place, std::int64_t from_node, int nic) const;
     void check_rails() const;
@@ -135,6 +138,7 @@ private:
     std::map<std::int64_t, NodePaths> paths_;          // of nodes with failed links
     bool switch_links_fail_ = false;
     FatTree::Rails rails_ = FatTree::Rails::none;
+    bool relays_ = false;              // where cards hang on rails: whether devices send for each other
     std::vector<std::int64_t> nodes_;  // of the machine, by the job's
 };
 

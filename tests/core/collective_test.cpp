@@ -37,7 +37,7 @@ std::vector<Case> cases() {
         }
     }
     for (const char* inside : {"ring", "halving", "tree"}) {
-        for (const char* across : {"ring", "doubling", "halving", "tree"}) {
+        for (const char* across : {"ring", "doubling", "halving", "tree", "direct"}) {
             for (const Group& group :
                  {Group{1, 1}, Group{6, 6}, Group{4, 1}, Group{12, 6}, Group{18, 6}, Group{20, 4}}) {
                 all.push_back({std::string{"hierarchical("} + inside + "," + across + ")", group});
@@ -208,6 +208,7 @@ TEST(ParseAlgorithm, SaysWhatWouldBeRight) {
         {"hierarchical(ring,halfing)", "did you mean 'halving'"},
         {"hierarchical(doubling,ring)", "doubling has no reduce half"},
         {"hierarchical(torus,ring)", "torus cannot be a part of it"},
+        {"hierarchical(direct,ring)", "direct has no reduce half"},
         {"torus(4)", "write it like torus(4x6)"},
         {"torus(0x4)", "1 or more"},
         {"torus(axb)", "rows of torus(axb)"},

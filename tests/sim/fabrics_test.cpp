@@ -2,6 +2,7 @@
 // Trees, rails and sums between nodes against what can be worked out of their drawings: hops, tapers, and how long
 // permutations, shifts and rings take, in folded mode and message by message.
 #include "fabrics.hpp"
+#include "core/collectives/library.hpp"
 
 #include <gmock/gmock.h>
 
@@ -101,6 +102,31 @@ TEST(Rails, SeparateAreNeverLeft) {
                 testing::ThrowsMessage<InputError>(HasSubstr("as many network cards in every kind of node")));
 }
 
+// By NCCL since 2.12 (PXN) device 0 of node 0 has device 1 send what goes to card 1 of another node, over the links
+// between devices, so that no message leaves its rail: what takes four times as long on a taper of 4 takes once.
+TEST(Rails, AreKeptWhereNeighboursSend) {
+    Machine machine = railed(8, 2, {{4, 2}, {4, 1}, {}, FatTree::Rails::joined});
+    machine.nodes[0].vertices.back().bridge = BridgeKind::nvlink;
+    const auto library = std::make_shared<CollectiveLibrary>();
+    library->name = "nccl";
+    machine.collectives.library = library;
+    std::vector<Flow> over;
+    for (std::int64_t node = 0; node < 4; ++node) {
+        for (std::int64_t card = 0; card < 2; ++card)
+            over.push_back({2 * node + card, 2 * ((node + 1) % 4) + 1 - card});
+    }
+    EXPECT_NEAR(counted(machine, over) / (1 + 2e-6 / 1e-4), 1, 1e-6);
+    EXPECT_NEAR(followed(machine, over), 1, 1e-6);  // until the last byte leaves
+    EXPECT_THAT(names(machine, 0, 3),
+                ElementsAre("node0:link1:gpu0>switch", "node0:link4:switch>gpu1", "node0:link3:gpu1>nic1",
+                            "node0:nic1:up", "node1:nic1:down", "node1:link3:nic1>gpu1"));
+    machine.collectives.version = 21100;
+    EXPECT_NEAR(counted(machine, over) / (4 + 4e-6 / 1e-4), 1, 1e-6);
+    machine.collectives.version = 21200;
+    machine.nodes[0].vertices.back().bridge = BridgeKind::pcie;  // through the host: each sends by itself
+    EXPECT_NEAR(counted(machine, over) / (4 + 4e-6 / 1e-4), 1, 1e-6);
+}
+
 // Rings of a rail each over 8 nodes of two cards, 40 MB: 14 rounds of 2.5 MB by each card.
 TEST(Rails, RingsTakeTheClosedForm) {
     for (const auto rails : {FatTree::Rails::joined, FatTree::Rails::separate}) {
@@ -136,6 +162,35 @@ TEST(SwitchesBetweenNodes, SumForMoreNodesThanCouldSendToAll) {
     machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
     const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("direct")};
     EXPECT_NEAR(collective_time(call, {{{"data", 1000}}}, machine, Mode::folded).value, 4e-3 + 12e-6, 1e-7);
+}
+
+// Nodes of two cards, each device at its own, on one switch that sums: 40 MB by hierarchical(ring,direct). A ring of
+// two leaves each device half of the node's sum (20 MB over the node's 200 GB/s links), which its card carries up once
+// and the sum down, 2 ms at 10 GB/s, or 4 ms where sums go at 5 GB/s a card; then the halves are shared.
+TEST(SwitchesBetweenNodes, SumTheLanesOfHierarchicalSums) {
+    for (const std::int64_t nodes : {2, 8}) {
+        Machine machine = railed(nodes, 2, {{8}, {1}});
+        machine.inside = messaging(0_s);
+        const Mesh mesh{{{"data", 2 * nodes}}};
+        const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("hierarchical(ring,direct)")};
+        const double inside = 2 * 20e6 / 200e9;
+        for (const Mode mode : {Mode::exact, Mode::folded}) {
+            machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
+            EXPECT_NEAR(collective_time(call, mesh, machine, mode).value, inside + 2e-3 + 12e-6, 1e-5) << nodes;
+            machine.fabric.sums.rate.value = 5.0_GBps;
+            EXPECT_NEAR(collective_time(call, mesh, machine, mode).value, inside + 4e-3 + 12e-6, 1e-5) << nodes;
+        }
+    }
+}
+
+// ... of so many ranks that they are priced node by node.
+TEST(SwitchesBetweenNodes, SumTheLanesOfVeryManyRanks) {
+    Machine machine = railed(40'000, 2, {{200, 200}, {1, 1}});
+    machine.inside = messaging(0_s);
+    machine.fabric.sums = {{25.0_GBps, "test"}, {12_us, "test"}};
+    const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("hierarchical(ring,direct)")};
+    EXPECT_NEAR(collective_time(call, {{{"data", 80'000}}}, machine, Mode::folded).value, 4e-4 / 2 + 2e-3 + 12e-6,
+                1e-5);
 }
 
 // Of so many ranks that their collectives are priced node by node, in the fabric's switches and in those of nodes: 40

@@ -115,6 +115,31 @@ TEST(NcclTimes, GrowWithTheSizeByEachAlgorithmAndNeverBeatTheWires) {
     }
 }
 
+// Wires and devices are as fast whichever version chooses among them.
+TEST(NcclTimes, AreOfNoVersionWhereAlgorithmAndProtocolAreGiven) {
+    const Machine machine = models::load_machine("perlmutter");
+    const auto time = [&](std::int64_t version, const char* algorithm, const char* protocol) {
+        CollectiveSoftware software = machine.collectives;
+        software.version = version;
+        const LibraryTimes four{machine, software, 0, 4, first(4)};
+        return four.price(CollectiveKind::all_reduce, Bytes{4 * mebi}, algorithm, protocol).time;
+    };
+    for (const auto& [algorithm, protocol] : {std::pair{"ring", "simple"}, {"ring", "ll"}, {"tree", "simple"}}) {
+        EXPECT_EQ(time(20400, algorithm, protocol), time(22300, algorithm, protocol)) << algorithm << protocol;
+    }
+}
+
+// One node of 4 V100, 16 KiB by LL: one block (16 KiB are what its 512 threads ask for among 4 ranks), whose chunk of 4
+// KiB passes each of 6 steps at 2.6 GB/s; 6.6 us to begin, 0.6 us a step, and 1.5 times the data at LL's 39 GB/s,
+// times 1.12.
+TEST(NcclTimes, OfShortMessagesByLlAreWhatOneBlockPassesOn) {
+    const LibraryTimes one = times("abci", 1, 4);
+    const double bytes = 16 * 1024;
+    const double us = one.price(CollectiveKind::all_reduce, Bytes{bytes}, "ring", "ll").time.value * 1e6;
+    EXPECT_NEAR(us, 6.6 + 6 * (0.6 + bytes / 4 / 2.6e3) + 1.5 * bytes / 39e3 / 1.12, 0.05);
+    EXPECT_NEAR(us, 17.2, 0.2 * 17.2) << "measured (aistabci/abci2.0benchmark)";
+}
+
 // Polaris: 32 ranks, two rings of two blocks each through two cards. 1 MiB by LL is a message of 16 KiB a step, 62
 // steps, each sent and received by a card for both blocks, 5 us each: 1,240 us, and 6.6 us to begin.
 TEST(NcclTimes, OfRingsByLlBetweenNodesAreWhatTheirMessagesTakeToPost) {

@@ -17,6 +17,7 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
+constexpr double ll_lines = 512 * 8;       // bytes of data that the threads of a block pass on at once by LL
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -48,21 +49,39 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     const auto named = std::ranges::find(*library.transports, said.transport, &LibraryTransport::name);
     transport_ = named == library.transports->end() ? &library.transports->front() : &*named;
     communicator_.transport = transport_;
+    priced_ = communicator_;
+    if (communicator_.by_shares()) return;  // measured with that version
+    for (const LibraryVersion& each : library.versions) {
+        if (each.architecture.empty() || each.architecture == communicator_.view.architecture->name)
+            priced_.version = &each;
+    }
+}
+
+Estimate LibraryTimes::priced(CollectiveKind kind, double bytes, const Estimate& best) const {
+    for (const Estimate& each : estimates(priced_, kind, bytes)) {
+        if (each.algorithm == best.algorithm && each.protocol == best.protocol) return each;
+    }
+    return best;  // an algorithm that newer versions no longer have
 }
 
 double LibraryTimes::wire() const {
-    const NodeView& view = communicator_.view;
+    const NodeView& view = priced_.view;
     const double through = view.nic_at == NicTurn::in_cpu ? transport_->through_cpu : 1;
     const double out = static_cast<double>(view.rails) * view.nic_wire * transport_->share * through;
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
 }
 
-double LibraryTimes::through_switch() const { return communicator_.view.to_switch > 0 ? library_->switch_step : 0; }
+double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
 
 double LibraryTimes::rendezvous(double message) const {
     const double kb = message / kibi;
     if (kb <= transport_->eager_kb || transport_->rendezvous == 0) return 0;
     return std::min(transport_->rendezvous * std::pow(kb, transport_->power), transport_->most);
+}
+
+double LibraryTimes::passing_on(double bytes, Protocol q) const {
+    const double rate = priced_.view.architecture->ll_block;
+    return q == Protocol::ll && rate > 0 ? bytes / 1000 / rate : 0;
 }
 
 double LibraryTimes::gap(double message, Protocol q) const {
@@ -77,8 +96,7 @@ double LibraryTimes::tree_gap(double message) const {
 
 double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protocol q, double blocks) const {
     const bool ready = q != Protocol::simple && steps * pieces.loops <= transport_->window;
-    const double messages = 2 * steps * pieces.loops *
-                            std::max(1.0, blocks / static_cast<double>(communicator_.view.rails)) *
+    const double messages = 2 * steps * pieces.loops * std::max(1.0, blocks / static_cast<double>(priced_.view.rails)) *
                             (q == Protocol::simple ? 2 : 1);
     return messages * (ready ? transport_->gap_eager : gap(pieces.message, q));
 }
@@ -87,7 +105,7 @@ double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protoco
 /// or the thread that posts every message of a network card; before the wire, the first chunks' way is not hidden by
 /// any other. A call of few steps finds all of its receives posted.
 double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     const Protocol q = estimate.protocol;
     const auto n = static_cast<double>(c.ranks()), nodes = static_cast<double>(c.nodes),
                b = static_cast<double>(blocks);
@@ -100,9 +118,10 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double inside = inside_step(c, false, q) + through_switch();
     const double network = network_step(c, false, q) * transport_->step;
     // A thread block moves as much as a channel's half at its fastest.
-    const double block_rate = c.view.architecture->tree[0] / 2 / on_wire(q);
-    const double trip = nodes * (network + rendezvous(pieces.message) + pieces.message * b / 1000 / wire()) +
-                        (n - nodes) * (inside + pieces.slice / 1000 / block_rate);
+    const double lines = passing_on(pieces.slice, q);
+    const double hop = lines > 0 ? lines : pieces.slice / 1000 / (c.view.architecture->tree[0] / 2 / on_wire(q));
+    const double trip = nodes * (network + lines + rendezvous(pieces.message) + pieces.message * b / 1000 / wire()) +
+                        (n - nodes) * (inside + hop);
     const double base = c.version->ring_base[static_cast<std::size_t>(q)];
     const double first = q == Protocol::simple ? transport_->unhidden * (estimate.latency - base) : 0;
     return base + std::max({first + through, pieces.loops * steps / n * trip, posted});
@@ -110,7 +129,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
 
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
 double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blocks) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     const Protocol q = estimate.protocol;
     const auto b = static_cast<double>(blocks), rails = static_cast<double>(c.view.rails);
     const double levels = std::floor(std::log2(static_cast<double>(c.nodes)));
@@ -118,7 +137,8 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double message = tree_message(chunk, q);
     const double late = q == Protocol::ll && since_ >= faster_ll ? transport_->late_ll : 1;
     const double step = network_step(c, true, q);
-    const double latency = estimate.latency +
+    const double hops = 2 * (levels + static_cast<double>(c.view.devices) - 1);
+    const double latency = estimate.latency + hops * passing_on(std::min(chunk, ll_lines), q) +
                            2 * levels * (step * (transport_->step * late - 1) + rendezvous(message) * late) +
                            2 * static_cast<double>(c.view.devices - 1) * through_switch();
     // A node sends and gets all data twice, once to and from above and once below; of two nodes, once.
@@ -126,13 +146,13 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + std::max(through, posted);
+    return latency + std::max({through, posted, passing_on(bytes / b, q)});
 }
 
 /// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
 /// sums come out.
 double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     const LibraryArchitecture& a = *c.view.architecture;
     const bool several = c.nodes > 1;
     const auto heads = static_cast<double>(several ? c.view.rails : c.view.devices);
@@ -147,7 +167,7 @@ double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
 /// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
 /// message to each, whose receive stands ready. A card that several devices share carries less than it does of a ring.
 double LibraryTimes::exchange_time(double bytes) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     const auto n = static_cast<double>(c.ranks()), p = static_cast<double>(c.view.devices);
     const LibraryArchitecture& a = *c.view.architecture;
     const double links = c.view.linked() ? c.view.total() * std::min(a.ring_reached, 1.0) : c.view.pcie;
@@ -165,23 +185,28 @@ double LibraryTimes::exchange_time(double bytes) const {
 double LibraryTimes::once_across(double bytes, Estimate estimate) const {
     double rate = std::min(estimate.bandwidth, wire());
     const bool summed = estimate.algorithm == collnet;
-    if (summed && sums_ > 0) rate = std::min(rate, static_cast<double>(communicator_.view.rails) * sums_ / crowding_);
+    if (summed && sums_ > 0) rate = std::min(rate, static_cast<double>(priced_.view.rails) * sums_ / crowding_);
     return std::max(estimate.latency, summed ? sums_latency_ : 0) + bytes / 1000 / rate;
 }
 
 double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     const LibraryArchitecture& a = *c.view.architecture;
     if (best.algorithm == nvls) return nvls_time(bytes, best);
     const double reached = c.view.linked() ? a.ring_reached : 1;
     const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
                          : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
                                                   : 0;
-    return best.latency + steps * through_switch() + bytes / 1000 / (best.bandwidth * reached);
+    const auto blocks =
+        static_cast<double>(thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol));
+    const double each =
+        best.algorithm == ring ? bytes / blocks / static_cast<double>(c.ranks()) : std::min(bytes / blocks, ll_lines);
+    return best.latency + steps * (through_switch() + passing_on(each, best.protocol)) +
+           bytes / 1000 / (best.bandwidth * reached);
 }
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     // How often all data cross a node's cards, each way.
     const bool tree_like = best.algorithm == tree || best.algorithm == nvls_tree;
     const double crossing = tree_like && c.nodes > 2 ? 2 : 1;
@@ -211,7 +236,8 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
         const Estimate best = chosen(estimates(c, kind, bytes), algorithm, protocol);
         price.algorithm = best.algorithm;
         price.protocol = best.protocol;
-        time = c.nodes > 1 ? between_nodes(kind, bytes, best) : in_a_node(kind, bytes, best);
+        const Estimate taken = priced(kind, bytes, best);
+        time = c.nodes > 1 ? between_nodes(kind, bytes, taken) : in_a_node(kind, bytes, taken);
         const bool by_switches = best.algorithm == nvls || best.algorithm == nvls_tree;
         price.blocks = by_switches ? c.view.architecture->nvls_channels
                                    : thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
@@ -221,7 +247,7 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
 }
 
 LibraryPrice LibraryTimes::send(Bytes size) const {
-    const Communicator& c = communicator_;
+    const Communicator& c = priced_;
     LibraryPrice price;
     price.chosen = false;
     price.channels = c.channels.count;

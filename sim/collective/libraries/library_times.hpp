@@ -48,6 +48,8 @@ public:
     const Communicator& communicator() const { return communicator_; }
 
 private:
+    /// What the newest tables say of the algorithm and protocol that were chosen.
+    Estimate priced(CollectiveKind kind, double bytes, const Estimate& best) const;
     double in_a_node(CollectiveKind kind, double bytes, Estimate best) const;
     double between_nodes(CollectiveKind kind, double bytes, Estimate best) const;
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
@@ -60,11 +62,15 @@ private:
     double wire() const;            // GB/s that leave a node over all its rails
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     double rendezvous(double message) const;
+    double passing_on(double bytes, LibraryProtocol protocol) const;  // us of one thread block's lines by LL
     double gap(double message, LibraryProtocol protocol) const;
     double tree_gap(double message) const;
 
     std::shared_ptr<const CollectiveLibrary> library_;
-    Communicator communicator_;
+    Communicator communicator_;  // by whose tables the library chooses
+    /// The same by the tables of the newest version, whose steps and bases come nearest to what they take: wires and
+    /// devices are as fast whichever version chooses among them.
+    Communicator priced_;
     const LibraryTransport* transport_;
     double crowding_, most_;   // ; GB/s
     double sums_ = 0;          // GB/s of a card that switches between nodes sum; 0: not said
