@@ -68,7 +68,7 @@ std::vector<Cell> cells() {
 std::optional<Schedule> schedule_of(const Cell& cell, const Options& options) {
     static const std::vector<Network> networks{tower(), test::images(),
                                                test::tiny_transformer(models::TransformerKind::decoder),
-                                               test::tiny_dlrm(), test::mixture()};
+                                               test::tiny_dlrm(), test::mixture(), test::tiny_decoder()};
     for (const Network& network : networks) {
         try {
             Schedule made = test::schedule_of(network, cell.plan, Communicator::world().size(), 8, cell.job.optimizer,

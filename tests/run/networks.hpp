@@ -134,6 +134,18 @@ inline Network tiny_transformer(models::TransformerKind kind, double keep = 1) {
                                8);
 }
 
+/// A decoder of sequences whose tokens, positions and heads 2 or 4 ranks can share.
+inline Network tiny_decoder() {
+    return models::transformer({.name = "tiny-decoder",
+                                .kind = models::TransformerKind::decoder,
+                                .layers = 2,
+                                .hidden = 16,
+                                .heads = 4,
+                                .vocabulary = 24,
+                                .positions = 8},
+                               8);
+}
+
 /// Numbers through a dense layer, ids through tables; their dot products through another.
 inline Network tiny_dlrm() {
     Network n{.name = "tiny-dlrm", .layers = {}};

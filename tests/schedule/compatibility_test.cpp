@@ -37,7 +37,7 @@ Network tower() {
 const std::vector<Network>& networks() {
     static const std::vector<Network> all{tower(), test::images(),
                                           test::tiny_transformer(models::TransformerKind::decoder), test::tiny_dlrm(),
-                                          test::mixture()};
+                                          test::mixture(), test::tiny_decoder()};
     return all;
 }
 
