@@ -8,8 +8,10 @@
 #include <iostream>
 
 #include "cli/report.hpp"
+#include "core/methods/bilevel.hpp"
 #include "core/methods/servers.hpp"
 #include "report/prediction_json.hpp"
+#include "run/methods/architecture.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
@@ -90,6 +92,24 @@ std::vector<Table> tables_of(const RunOptions& options, const Schedule& schedule
     return tables;
 }
 
+/// A row an edge of the cells: which operator has most of it.
+void add_architecture(Report& report, const Schedule& schedule, const run::Result& result) {
+    if (!schedule.methods.get<Bilevel>().on) return;
+    report.document["architecture"] = Json::array();
+    for (const run::MixedOperators& mixed : run::mixed_operators(schedule.classes.front(), result.weights)) {
+        const auto most = std::ranges::max_element(mixed.shares) - mixed.shares.begin();
+        Json shares = Json::object();
+        for (std::size_t i = 0; i < mixed.shares.size(); ++i) shares[mixed.operators[i]] = mixed.shares[i];
+        report.document["architecture"].push_back({{"layer", mixed.layer},
+                                                   {"operator", mixed.operators[static_cast<std::size_t>(most)]},
+                                                   {"share", mixed.shares[static_cast<std::size_t>(most)]},
+                                                   {"shares", std::move(shares)}});
+    }
+    report.tables.push_back({"architecture",
+                             "the operator with most of each edge",
+                             {{"layer", "edge"}, {"operator", "operator"}, {"share", "share", Show::percent}}});
+}
+
 Report report_of(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
     Report report{document("run", config_of(options)), {}, ""};
     report.document["model"] = schedule.network.name;
@@ -128,6 +148,7 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
             result.gradient_error, result.gradient_tolerance);
     }
     report.tables = tables_of(options, schedule, result);
+    add_architecture(report, schedule, result);
     if (options.run.target_loss > 0) {
         report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
                                     result.target_reached ? "reached" : "not reached", result.samples,
