@@ -9,12 +9,14 @@
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/growth.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/run_report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
+#include "kernels/comm/communicator.hpp"
 #include "models/models.hpp"
 #include "run/limits.hpp"
 #include "run/train.hpp"
@@ -50,6 +52,23 @@ Machine job_machine(const run::Session& session, const RunOptions& options) {
     return machine;
 }
 
+void check_growth(const RunOptions& options) {
+    if (options.copy_layers && options.growth.empty())
+        throw InputError("--copy-layers: of a network that --grow names");
+    if (options.growth.empty()) return;
+    growth_phases(options.job.model, options.growth, options.run.steps);
+    if (options.run.save.empty()) {
+        throw InputError("--grow: with --save FILE.h5, in which each network leaves its weights for the next one");
+    }
+    const bool others = !options.run.checkpoint.empty() || options.run.resume || options.most_learners > 0 ||
+                        options.run.target_loss > 0 || !options.patience.empty() || !options.run.stop_file.empty();
+    if (others) {
+        throw InputError(
+            "--grow: not with --checkpoint, --resume, --stop-file, --target-loss, --tune-learners or --patience, which "
+            "are of one network");
+    }
+}
+
 void check(const RunOptions& options) {
     check_writable(options.trace, options.common);
     check_writable(options.common.output, options.common);
@@ -74,6 +93,7 @@ void check(const RunOptions& options) {
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
+    check_growth(options);
     check_writable(options.run.save, options.common);
     check_writable(options.run.save_gradients, options.common);
     if (options.epsilon && !(*options.epsilon > 0))
@@ -147,19 +167,26 @@ void add_learner_schedules(const run::Session& session, const RunOptions& option
     }
 }
 
-int train(const run::Session& session, const RunOptions& options) {
-    const Network network = load_with_weights(options);
+/// A training of one network, as `tell` tells of it.
+struct Trained {
+    Schedule schedule;
+    run::Result result;
+};
+
+// Steps are told from `first` on.
+Trained train_network(const run::Session& session, const RunOptions& options, const Network& network, int first) {
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    Schedule schedule = make_schedule(network, job_machine(session, options), plan,
-                                      job_for(options.job, session.size() * options.run.learners));
-    settle(schedule, plan, options.machine);
+    Trained made{make_schedule(network, job_machine(session, options), plan,
+                               job_for(options.job, session.size() * options.run.learners)),
+                 {}};
+    settle(made.schedule, plan, options.machine);
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
     if (!options.patience.empty()) asked.patience = parse_quantity<Seconds>(options.patience);
     asked.shuffle = options.order == "shuffled";
     if (asked.check_gradients) {
-        const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
+        const schedule::Job single{1, micro_batch_size(made.schedule), {}, Precision::fp32, options.job.optimizer};
         asked.single_rank = std::make_shared<const Schedule>(
             make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
     }
@@ -168,13 +195,54 @@ int train(const run::Session& session, const RunOptions& options) {
     const bool live = speaks && speaks_live(options);
     if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
         asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
-        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
+        if (speaks) say_how_much_is_tuned(made.schedule, asked.tuned, asked.scratch_limit, options.common);
     }
-    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
-        if (live) print_step(step, report);
+    made.result = run::train(session, made.schedule, asked, [&](int step, const run::StepReport& report) {
+        if (live) print_step(first + step, report);
     });
-    const int code = session.rank() == result.speaker ? tell(options, schedule, result) : good;
-    if (!result.lost.empty()) session.leave(code);
+    return made;
+}
+
+double excess(const run::Result& result) { return result.gradient_error / result.gradient_tolerance; }
+
+// One network after the other, each from the weights that the one before it has left in its file. What is told is of
+// the last one, with the steps of all and the gradients that were furthest off.
+Trained train_growing(const run::Session& session, const RunOptions& options, std::vector<GrownPhase>& phases) {
+    const std::vector<GrowthPhase> asked = growth_phases(options.job.model, options.growth, options.run.steps);
+    std::vector<Network> networks{load_with_weights(options)};  // all before the first is trained
+    for (std::size_t i = 1; i < asked.size(); ++i)
+        networks.push_back(load_network(asked[i].model, options.job.fuse, options.job.import));
+    Trained made;
+    std::vector<run::StepReport> steps;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        RunOptions now = options;
+        now.run.steps = steps_of(asked, i, options.run.steps);
+        now.run.first_sample = made.result.samples;
+        GrownPhase phase{asked[i], now.run.steps, {}, {}, parameters(networks[i])};
+        kernels::Communicator::world().barrier();
+        if (i > 0) phase.grown = run::grow_weights(networks[i], options.run.save, options.copy_layers);
+        kernels::Communicator::world().barrier();  // all have read before it is written again
+        const run::Result before = std::move(made.result);
+        made = train_network(session, now, networks[i], asked[i].from);
+        made.result.samples += before.samples;
+        if (i > 0 && options.run.check_gradients && excess(before) > excess(made.result)) {
+            made.result.gradient_error = before.gradient_error;
+            made.result.gradient_tolerance = before.gradient_tolerance;
+        }
+        for (const run::StepReport& step : made.result.steps) phase.seconds.value += step.seconds.value;
+        steps.insert(steps.end(), made.result.steps.begin(), made.result.steps.end());
+        phases.push_back(std::move(phase));
+    }
+    made.result.steps = std::move(steps);
+    return made;
+}
+
+int train(const run::Session& session, const RunOptions& options) {
+    std::vector<GrownPhase> phases;
+    const Trained made = options.growth.empty() ? train_network(session, options, load_with_weights(options), 0)
+                                                : train_growing(session, options, phases);
+    const int code = session.rank() == made.result.speaker ? tell(options, made.schedule, made.result, phases) : good;
+    if (!made.result.lost.empty()) session.leave(code);
     return code;
 }
 
@@ -241,6 +309,10 @@ Run add_run(CommandLine& app) {
         ->option_text("N");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
+    add_growth(app, options->growth);
+    app.add_flag("--copy-layers", options->copy_layers,
+                 "of --grow: layers that are new begin as the layer of the same name with a lower number, modulo how "
+                 "many there were (progressive stacking), not at random");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},
              "follow what calibrate or bench --tune found to be fastest on this host");
     add_scratch_limit(app, options->run.scratch_limit);

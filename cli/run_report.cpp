@@ -157,6 +157,32 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
     return report;
 }
 
+/// A row a network.
+void add_growth(Report& report, const std::vector<GrownPhase>& phases) {
+    if (phases.empty()) return;
+    report.document["growth"] = Json::array();
+    for (const GrownPhase& each : phases) {
+        report.document["growth"].push_back({{"from_step", each.phase.from},
+                                             {"model", each.phase.model},
+                                             {"parameters", each.parameters},
+                                             {"steps", each.steps},
+                                             {"seconds", each.seconds.value},
+                                             {"kept_layers", each.grown.kept},
+                                             {"copied_layers", each.grown.copied},
+                                             {"new_layers", each.grown.fresh}});
+    }
+    report.tables.push_back({"growth",
+                             "networks",
+                             {{"from_step", "from step", Show::count},
+                              {"model", "network"},
+                              {"parameters", "parameters", Show::count},
+                              {"steps", "steps", Show::count},
+                              {"seconds", "time", Show::seconds},
+                              {"kept_layers", "kept", Show::count},
+                              {"copied_layers", "copied", Show::count},
+                              {"new_layers", "new", Show::count}}});
+}
+
 }  // namespace
 
 void print_step(int step, const run::StepReport& report) {
@@ -174,7 +200,8 @@ bool speaks_live(const RunOptions& options) {
     return options.common.format == Format::table && options.common.output.empty();
 }
 
-int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
+int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result,
+         const std::vector<GrownPhase>& grown) {
     if (!result.left_to_host.empty()) {
         talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
     }
@@ -186,7 +213,9 @@ int tell(const RunOptions& options, const Schedule& schedule, const run::Result&
         return check_failed;
     }
     if (speaks_live(options)) std::cout << '\n';
-    print(report_of(options, schedule, result), options.common);
+    Report report = report_of(options, schedule, result);
+    add_growth(report, grown);
+    print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
         talk(options.common, fmt::format("trace: {}", options.trace));
