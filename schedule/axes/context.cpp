@@ -218,21 +218,35 @@ private:
         return of_words ? with_positions(made, from) : made;
     }
 
+    /// A rank of more ranks than heads of keys has a copy of the one that its queries ask (grouped-query attention).
     Held split(const Attention& op) {
-        if (!all_in_rows() || op.heads % parts_ != 0 || key_heads(op) % parts_ != 0) return on_all();
+        const std::int64_t keys = key_heads(op), copies = keys % parts_ == 0 ? 1 : parts_ / keys;
+        if (!all_in_rows() || op.heads % parts_ != 0 || keys * copies % parts_ != 0) return on_all();
+        const bool alike = query_width(op) == key_width(op) && key_width(op) == value_width(op);
+        if (op.packed && (!alike || copies > 1)) return on_all();
         Attention mine = op;
         mine.heads /= parts_;
-        if (mine.key_heads > 0) mine.key_heads /= parts_;
+        if (mine.key_heads > 0) mine.key_heads = keys * copies / parts_;
         const std::vector<Shape> wanted = input_shapes(mine);
-        const bool alike = query_width(op) == key_width(op) && key_width(op) == value_width(op);
-        if (op.packed && !alike) return on_all();
         std::vector<int> inputs;
         for (std::size_t i = 0; i < wanted.size(); ++i) {
-            inputs.push_back(to_heads(source(i).at, op.packed ? 3 : 1, wanted[i]));
+            const int from = i == 0 ? source(i).at : copied_heads(source(i).at, keys, copies);
+            inputs.push_back(to_heads(from, op.packed ? 3 : 1, wanted[i]));
         }
         attends_ = true;
         const int heads = append(layer(), mine, std::move(inputs), {static_cast<int>(index_), 0, {}, {}});
         return {to_rows(heads), true};
+    }
+
+    int copied_heads(int from, std::int64_t heads, std::int64_t copies) {
+        if (copies == 1) return from;
+        const Shape rows = shape_of(from);
+        const std::int64_t each = rows.back() / heads;
+        const int seen = seen_as(from, {rows.front(), heads, 1, each});
+        const Rearrangement more{
+            .kind = "expand", .inputs = {shape_of(seen)}, .output = {rows.front(), heads, copies, each}};
+        const int made = append(Label{part_.network.layers[at(from)]}.with(".copies"), more, {seen}, {});
+        return seen_as(made, {rows.front(), heads * copies * each});
     }
 
     int seen_as(int from, Shape to) {

@@ -22,7 +22,8 @@ struct ContextAxis {
 /// - a table of words is looked up for the rank's rows, and a table of positions that has one for each token lies in
 ///   pieces on the ranks, each of which has its rows' (Origin::cuts);
 /// - attention needs all rows: an all-to-all gives each rank all rows of its share of the heads, another one brings the
-///   result's rows back (section 3.1 there), so that a causal mask leaves all ranks as much to do.
+///   result's rows back (section 3.1 there), so that a causal mask leaves all ranks as much to do. Heads of keys and
+///   values that are fewer than the ranks are copied before.
 /// What needs a whole sequence otherwise gathers it, and all ranks compute the same from there on. InputError when no
 /// attention has heads, or no sequence rows, that the ranks can share evenly.
 Part split_context(const Network& network, const ContextAxis& axis);

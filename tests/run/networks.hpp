@@ -7,6 +7,7 @@
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
+#include "core/rotary.hpp"
 #include "models/builder.hpp"
 #include "models/models.hpp"
 #include "models/zoo/transformer.hpp"
@@ -181,6 +182,25 @@ inline Network with_share(Network n) {
     const int share = add(n, "share", Parameter{{1}}, {});
     const Elementwise product{.function = "mul", .shape = shape, .inputs = {shape, {1}}};
     add(n, loss.name, loss.op, {add(n, "shared", product, {scores, share})});
+    check(n);
+    return n;
+}
+
+/// Four heads of queries for two of keys and values, turned by their places.
+inline Network grouped_heads() {
+    Network n{.name = "grouped-heads", .layers = {}};
+    const int input = add(n, "input", Input{{8, 12}}, {});
+    const auto dense = [&](const std::string& name, int from, std::int64_t features) {
+        return add(n, name, MatMul{.m = 8, .n = features, .k = n.layers[static_cast<std::size_t>(from)].output.back()},
+                   {from});
+    };
+    const auto turned = [&](const std::string& name, int from, std::int64_t heads) {
+        return add(n, name, rotary({8, 4 * heads}, {.size = 4, .turned = 4, .base = 100}, heads, {{8, 4}}), {from});
+    };
+    const int q = turned("turned_q", dense("q", input, 16), 4), k = turned("turned_k", dense("k", input, 8), 2);
+    const Attention op{.heads = 4, .queries = 8, .keys = 8, .head_size = 4, .causal = true, .key_heads = 2};
+    const int made = add(n, "attention", op, {q, k, dense("v", input, 8)});
+    add(n, "loss", SoftmaxLoss{.classes = 5, .rows = 8}, {dense("scores", made, 5)});
     check(n);
     return n;
 }
