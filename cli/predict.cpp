@@ -14,6 +14,7 @@
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/pilots.hpp"
+#include "cli/predict_growth.hpp"
 #include "cli/predict_programs.hpp"
 #include "cli/predict_tables.hpp"
 #include "cli/report.hpp"
@@ -53,7 +54,7 @@ struct Options {
     std::string trace, plot;
     bool first_idle = false;
     std::vector<double> learner_paces;
-    std::vector<std::string> pilots;
+    std::vector<std::string> pilots, growth;
     ProgramsAsked programs;
     bool explain = false, memory = false, links = false, no_band = false, progress = false;
 };
@@ -171,6 +172,10 @@ void require_memory(const Options& options, const predict::Job& job, const predi
 }
 
 void check(const Options& options) {
+    constexpr int most_simulated = 10'000;
+    if (options.growth.empty() && options.steps > most_simulated) {
+        throw InputError(fmt::format("--steps {}: at most {} are simulated", options.steps, most_simulated));
+    }
     check_writable(options.trace, options.common);
     if (!options.trace.empty()) trace::format_of(options.trace);
     check_writable(options.plot, options.common);
@@ -231,6 +236,32 @@ void write_trace(const Options& options, const predict::Prediction& prediction) 
     talk(options.common, fmt::format("trace of {} devices: {}", prediction.setup.devices, options.trace));
 }
 
+// One network after the other, a step of each; then what the last one's options ask for.
+int predict_grown(const Options& options) {
+    std::vector<PredictedPhase> phases;
+    const std::vector<GrowthPhase> asked = growth_phases(options.job.model, options.growth, options.steps);
+    if (!options.pilots.empty() || !options.plot.empty()) {
+        throw InputError("--grow: not with --pilot or --plot, which are of one network");
+    }
+    Options now = options;
+    now.steps = 1;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        now.job.model = asked[i].model;
+        const predict::Job job = job_of(now, load_network(now.job.model, now.job.fuse, now.job.import),
+                                        models::load_machine(options.machine));
+        phases.push_back({asked[i], steps_of(asked, i, options.steps), parameters(job.network), predict::predict(job)});
+        const predict::Prediction& prediction = phases.back().prediction;
+        if (i + 1 == asked.size()) {
+            Report report = report_of(now, job, prediction);
+            add_growth(report, phases);
+            print(report, options.common);
+            if (!options.trace.empty()) write_trace(now, prediction);
+        }
+        require_memory(now, job, prediction);
+    }
+    return good;
+}
+
 int start(const Options& options) {
     if (options.job.plan == "help") {
         std::cout << plan_help();
@@ -242,6 +273,7 @@ int start(const Options& options) {
                                 options.common);
     }
     check(options);
+    if (!options.growth.empty()) return predict_grown(options);
     Machine machine = models::load_machine(options.machine);
     Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     const predict::Job job = job_of(options, std::move(network), std::move(machine));
@@ -271,7 +303,11 @@ Run add_predict(CommandLine& app) {
     add_choice<sim::Mode>(app, "--mode", options->mode,
                           {{"auto", sim::Mode::automatic}, {"folded", sim::Mode::folded}, {"exact", sim::Mode::exact}},
                           "exact: each message is a flow; folded: rounds of messages, at any scale");
-    app.add_option("--steps", options->steps, "training steps to simulate")->capture_default_str()->option_text("N");
+    app.add_option("--steps", options->steps,
+                   "training steps to simulate; with --grow, of the training, of which one a network is simulated")
+        ->capture_default_str()
+        ->option_text("N");
+    add_growth(app, options->growth);
     app.add_option("--baseline", options->baseline,
                    "efficiency relative to this many devices, not to the smallest point")
         ->option_text("N");

@@ -1,53 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/growth.hpp"
 #include "cli/job.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/run_report.hpp"
+#include "cli/run_training.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
-#include "models/models.hpp"
 #include "run/limits.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
-#if REHEARSE_HAS_SIM
-#include "sim/collective/choose.hpp"
-#endif
 
 namespace rehearse::cli {
 
 namespace {
 
-// The hosts as mpirun filled them, without any figure. Stages are cut by the prices that `predict` would take, where
-// this host has been measured, so that both cut alike.
-Machine job_machine(const run::Session& session, const RunOptions& options) {
-    const std::string& priced = options.machine;
-    const std::int64_t local = session.local_size() * options.run.learners;
-    NodeKind host{"host", (session.size() * options.run.learners + local - 1) / local, {}, {}};
-    for (std::int64_t i = 0; i < local; ++i) {
-        host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
+void check_growth(const RunOptions& options) {
+    if (options.copy_layers && options.growth.empty())
+        throw InputError("--copy-layers: of a network that --grow names");
+    if (options.growth.empty()) return;
+    growth_phases(options.job.model, options.growth, options.run.steps);
+    if (options.run.save.empty()) {
+        throw InputError("--grow: with --save FILE.h5, in which each network leaves its weights for the next one");
     }
-    Machine machine;
-    machine.name = "mpirun";
-    if (!priced.empty()) {
-        machine.classes = models::load_machine(priced).classes;
-    } else if (std::filesystem::exists(models::this_host_path())) {
-        machine.classes = models::load_machine("this-host").classes;
-    } else {
-        machine.classes.resize(1);
-        machine.classes[0].name = "rank";
+    const bool others = !options.run.checkpoint.empty() || options.run.resume || options.most_learners > 0 ||
+                        options.run.target_loss > 0 || !options.patience.empty() || !options.run.stop_file.empty();
+    if (others) {
+        throw InputError(
+            "--grow: not with --checkpoint, --resume, --stop-file, --target-loss, --tune-learners or --patience, which "
+            "are of one network");
     }
-    machine.nodes = {host};
-    return machine;
 }
 
 void check(const RunOptions& options) {
@@ -74,6 +63,7 @@ void check(const RunOptions& options) {
     if ((learners || options.run.unlocked > 0) && !options.trace.empty()) {
         throw InputError("--trace: not of several learners or --unlocked threads of a rank, as their kernels overlap");
     }
+    check_growth(options);
     check_writable(options.run.save, options.common);
     check_writable(options.run.save_gradients, options.common);
     if (options.epsilon && !(*options.epsilon > 0))
@@ -90,91 +80,12 @@ void check(const RunOptions& options) {
     }
 }
 
-// As `predict` on the same machine chooses.
-void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
-            [[maybe_unused]] const std::string& machine) {
-    if (!plan.all_reduce || plan.all_reduce->name != "auto") return;
-#if REHEARSE_HAS_SIM
-    sim::choose_all_reduce(schedule, models::load_machine(machine.empty() ? "this-host" : machine));
-#else
-    throw BackendError("allreduce=auto: this build has no SimGrid to price algorithms with: name one");
-#endif
-}
-
-// What training begins with: the network's own file, if it has weights, unless another one is named.
-Network load_with_weights(const RunOptions& options) {
-    models::ImportOptions import = options.job.import;
-    import.values = true;
-    Network network = load_network(options.job.model, options.job.fuse, import);
-    if (options.weights.empty()) return network;
-    if (!options.weights.ends_with(".onnx")) {
-        run::give_weights(network, options.weights);
-        return network;
-    }
-    const Network other = load_network(options.weights, options.job.fuse, import);
-    for (Layer& layer : network.layers) {
-        if (parameters(layer.op) == 0) continue;
-        const auto found = find_layer(other, layer.name);
-        const Layer* from = found ? &other.layers[static_cast<std::size_t>(*found)] : nullptr;
-        if (from == nullptr || from->given == nullptr || from->given->weights.empty() ||
-            weights(from->op) != weights(layer.op)) {
-            throw InputError(fmt::format("{}: {} '{}', whose weights --model {} needs", options.weights,
-                                         from == nullptr ? "has no layer" : "has not the same weights for layer",
-                                         layer.name, options.job.model));
-        }
-        Given given = layer.given == nullptr ? Given{} : *layer.given;
-        given.weights = from->given->weights;
-        given.state = from->given->state;
-        layer.given = std::make_shared<const Given>(std::move(given));
-    }
-    return network;
-}
-
-// Of 1, 2, ... learners, each with a batch as large as those of the plan have.
-void add_learner_schedules(const run::Session& session, const RunOptions& options, const Network& network,
-                           run::Options& asked) {
-    if (options.most_learners == 0) return;
-    schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    const int learners = plan.methods.get<Averaging>().learners;
-    asked.learner_gain = share_or_infinity("--gain", options.gain);
-    JobOptions job = options.job;
-    for (int m = 1; m <= options.most_learners; ++m) {
-        plan.methods.edit<Averaging>().learners = m;
-        plan.micro_batches = plan.methods.get<Averaging>().period * m;
-        job.batch = options.job.batch / learners * m;
-        asked.by_learners.push_back(std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session, options), plan, job_for(job, session.size()))));
-    }
-}
-
 int train(const run::Session& session, const RunOptions& options) {
-    const Network network = load_with_weights(options);
-    const schedule::Plan plan = schedule::parse_plan(options.job.plan);
-    Schedule schedule = make_schedule(network, job_machine(session, options), plan,
-                                      job_for(options.job, session.size() * options.run.learners));
-    settle(schedule, plan, options.machine);
-    run::Options asked = options.run;
-    asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
-    asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
-    if (!options.patience.empty()) asked.patience = parse_quantity<Seconds>(options.patience);
-    asked.shuffle = options.order == "shuffled";
-    if (asked.check_gradients) {
-        const schedule::Job single{1, micro_batch_size(schedule), {}, Precision::fp32, options.job.optimizer};
-        asked.single_rank = std::make_shared<const Schedule>(
-            make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
-    }
-    add_learner_schedules(session, options, network, asked);
-    const bool speaks = session.rank() == 0;
-    const bool live = speaks && speaks_live(options);
-    if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
-        asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
-        if (speaks) say_how_much_is_tuned(schedule, asked.tuned, asked.scratch_limit, options.common);
-    }
-    const run::Result result = run::train(session, schedule, asked, [&](int step, const run::StepReport& report) {
-        if (live) print_step(step, report);
-    });
-    const int code = session.rank() == result.speaker ? tell(options, schedule, result) : good;
-    if (!result.lost.empty()) session.leave(code);
+    std::vector<GrownPhase> phases;
+    const Trained made =
+        options.growth.empty() ? train_network(session, options) : train_growing(session, options, phases);
+    const int code = session.rank() == made.result.speaker ? tell(options, made.schedule, made.result, phases) : good;
+    if (!made.result.lost.empty()) session.leave(code);
     return code;
 }
 
@@ -241,6 +152,10 @@ Run add_run(CommandLine& app) {
         ->option_text("N");
     app.add_option("--algorithm", options->run.algorithm, "where it applies: direct, im2col, winograd, fft, ...")
         ->option_text("NAME");
+    add_growth(app, options->growth);
+    app.add_flag("--copy-layers", options->copy_layers,
+                 "of --grow: layers that are new begin as the layer of the same name with a lower number, modulo how "
+                 "many there were (progressive stacking), not at random");
     add_tune(app, options->tune, {{"on", Tune::on}, {"off", Tune::off}},
              "follow what calibrate or bench --tune found to be fastest on this host");
     add_scratch_limit(app, options->run.scratch_limit);

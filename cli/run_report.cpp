@@ -8,8 +8,10 @@
 #include <iostream>
 
 #include "cli/report.hpp"
+#include "core/methods/bilevel.hpp"
 #include "core/methods/servers.hpp"
 #include "report/prediction_json.hpp"
+#include "run/methods/architecture.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::cli {
@@ -90,6 +92,24 @@ std::vector<Table> tables_of(const RunOptions& options, const Schedule& schedule
     return tables;
 }
 
+/// A row an edge of the cells: which operator has most of it.
+void add_architecture(Report& report, const Schedule& schedule, const run::Result& result) {
+    if (!schedule.methods.get<Bilevel>().on) return;
+    report.document["architecture"] = Json::array();
+    for (const run::MixedOperators& mixed : run::mixed_operators(schedule.classes.front(), result.weights)) {
+        const auto most = std::ranges::max_element(mixed.shares) - mixed.shares.begin();
+        Json shares = Json::object();
+        for (std::size_t i = 0; i < mixed.shares.size(); ++i) shares[mixed.operators[i]] = mixed.shares[i];
+        report.document["architecture"].push_back({{"layer", mixed.layer},
+                                                   {"operator", mixed.operators[static_cast<std::size_t>(most)]},
+                                                   {"share", mixed.shares[static_cast<std::size_t>(most)]},
+                                                   {"shares", std::move(shares)}});
+    }
+    report.tables.push_back({"architecture",
+                             "the operator with most of each edge",
+                             {{"layer", "edge"}, {"operator", "operator"}, {"share", "share", Show::percent}}});
+}
+
 Report report_of(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
     Report report{document("run", config_of(options)), {}, ""};
     report.document["model"] = schedule.network.name;
@@ -128,12 +148,39 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
             result.gradient_error, result.gradient_tolerance);
     }
     report.tables = tables_of(options, schedule, result);
+    add_architecture(report, schedule, result);
     if (options.run.target_loss > 0) {
         report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
                                     result.target_reached ? "reached" : "not reached", result.samples,
                                     options.run.target_loss, options.run.target_samples);
     }
     return report;
+}
+
+/// A row a network.
+void add_growth(Report& report, const std::vector<GrownPhase>& phases) {
+    if (phases.empty()) return;
+    report.document["growth"] = Json::array();
+    for (const GrownPhase& each : phases) {
+        report.document["growth"].push_back({{"from_step", each.phase.from},
+                                             {"model", each.phase.model},
+                                             {"parameters", each.parameters},
+                                             {"steps", each.steps},
+                                             {"seconds", each.seconds.value},
+                                             {"kept_layers", each.grown.kept},
+                                             {"copied_layers", each.grown.copied},
+                                             {"new_layers", each.grown.fresh}});
+    }
+    report.tables.push_back({"growth",
+                             "networks",
+                             {{"from_step", "from step", Show::count},
+                              {"model", "network"},
+                              {"parameters", "parameters", Show::count},
+                              {"steps", "steps", Show::count},
+                              {"seconds", "time", Show::seconds},
+                              {"kept_layers", "kept", Show::count},
+                              {"copied_layers", "copied", Show::count},
+                              {"new_layers", "new", Show::count}}});
 }
 
 }  // namespace
@@ -153,7 +200,8 @@ bool speaks_live(const RunOptions& options) {
     return options.common.format == Format::table && options.common.output.empty();
 }
 
-int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result) {
+int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result,
+         const std::vector<GrownPhase>& grown) {
     if (!result.left_to_host.empty()) {
         talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
     }
@@ -165,7 +213,9 @@ int tell(const RunOptions& options, const Schedule& schedule, const run::Result&
         return check_failed;
     }
     if (speaks_live(options)) std::cout << '\n';
-    print(report_of(options, schedule, result), options.common);
+    Report report = report_of(options, schedule, result);
+    add_growth(report, grown);
+    print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
         talk(options.common, fmt::format("trace: {}", options.trace));

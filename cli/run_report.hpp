@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.hpp"
+#include "cli/growth.hpp"
 #include "cli/job.hpp"
 #include "cli/tuned.hpp"
 #include "run/train.hpp"
@@ -24,12 +25,25 @@ struct RunOptions {
     Tune tune = Tune::on;
     int most_learners = 0;  // of the auto-tuner; 0: none
     std::string gain = "5%", patience;
+    std::vector<std::string> growth;
+    bool copy_layers = false;
+};
+
+/// What came of one network of a training that has grown.
+struct GrownPhase {
+    GrowthPhase phase;
+    int steps = 0;
+    run::Grown grown;
+    Seconds seconds;  // of all its steps
+    std::int64_t parameters = 0;
 };
 
 /// Whether steps are printed as they end.
 bool speaks_live(const RunOptions& options);
 void print_step(int step, const run::StepReport& report);
-/// What came of it, on one of the ranks, and the timeline's file; the exit code.
-int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result);
+/// What came of it, on one of the ranks, and the timeline's file; the exit code. `grown`: empty where it is of one
+/// network; else `schedule` and what is not of steps are of the last one.
+int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result,
+         const std::vector<GrownPhase>& grown = {});
 
 }  // namespace rehearse::cli

@@ -230,7 +230,7 @@ std::span<const Limit> limits_of_programs() {
          },
          true},
         {"loads from storage tiers", "run reads its samples by itself: --data", loads, true},
-        {"local, elastic, learners, server, compress=top or 1bit, kfac in 16 bits", in_f32,
+        {"local, elastic, learners, server, compress=top or 1bit, kfac, bilevel in 16 bits", in_f32,
          [](const Asked& a) { return of_16_bits(a, !method_of(a.schedule).empty(), method_of(a.schedule)); }, true},
         {"schedule=pipedream in 16 bits", in_f32,
          [](const Asked& a) {
@@ -253,12 +253,17 @@ std::span<const Limit> limits_of_plans() {
         {"--precision fp8", "no kernel of run multiplies it; choose bf16",
          [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
         {"axes beside data with server", "their ranks train whole networks, in this version", axis_beside_data},
-        {"server with place, copies or quorum",
-         "servers run apart, without copies and with all groups, in this version; leave out place, copies and quorum",
+        {"server with place or copies",
+         "servers run on ranks of their own, each weight on one of them; leave out place and copies",
          [](const Asked& a) {
              const Servers& servers = a.schedule.methods.get<Servers>();
-             const bool cuts = servers.quorum < 1 && a.options.patience.value <= 0;
-             return words(servers.shared || servers.copies > 1 || cuts, "servers");
+             return words(servers.shared || servers.copies > 1, servers.shared ? "place=beside" : "copies");
+         }},
+        {"server with quorum and without --patience",
+         "it says how long nothing may be heard of a worker: --patience 5s",
+         [](const Asked& a) {
+             const bool cuts = a.schedule.methods.get<Servers>().quorum < 1;
+             return words(cuts && a.options.patience.value <= 0, "quorum without --patience");
          }},
         {"LAMB where ranks have pieces of tensors",
          "it needs the norms of whole tensors, and a rank knows those of its pieces", pieces_under_lamb},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/step_report.hpp"
 
+#include <algorithm>
+
 #include "run/record.hpp"
 
 namespace rehearse::run {
@@ -33,7 +35,9 @@ StepReport reported(const kernels::Communicator& world, const Schedule& schedule
         report.exposed_comm = Seconds{all[i + 2]};
     }
     if (classes > 0) report.mean_iou = mean_iou(confusion, classes);
-    report.samples_per_s = static_cast<double>(global_batch(schedule)) / report.seconds.value;
+    // Who was lost has no samples in it.
+    const double samples = std::min(static_cast<double>(global_batch(schedule)), counted);
+    report.samples_per_s = samples / report.seconds.value;
     return report;
 }
 

@@ -227,7 +227,12 @@ void Tensors::reserve_labels(const Schedule& schedule, const Network& network, s
     if (asked == nullptr) return;
     SoftmaxLoss loss = *asked;
     for (const Layer& layer : network.layers) {
-        if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) loss.image = own->image;  // this rank's block
+        // This rank's block, or rows.
+        if (const auto* own = std::get_if<SoftmaxLoss>(&layer.op)) {
+            loss.image = own->image;
+            loss.rows = own->rows;
+        }
+        if (const auto* own = std::get_if<TermsLoss>(&layer.op)) loss.rows = own->rows;
     }
     integers_.label_slice = arena_.reserve(batch * loss.rows * elements(loss.image));
 }

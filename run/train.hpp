@@ -45,6 +45,7 @@ private:
 /// Large: one member an option of the command line.
 struct Options {
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
+    std::int64_t first_sample = 0;       // that the first step begins at, of the training's samples
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"
     int learners = 1;                    // of one rank, on one device: run/methods/learners.hpp
@@ -92,6 +93,15 @@ struct Options {
 /// What a file that --save or --checkpoint wrote has for the network's layers, by their names, is what they begin with
 /// (Layer::given). InputError where it lacks a layer, or has one of another size; BackendError without HDF5.
 void give_weights(Network& network, const std::filesystem::path& file);
+
+/// Layers with weights of a network that has grown: as they were, as others were, and drawn anew.
+struct Grown {
+    int kept = 0, copied = 0, fresh = 0;
+};
+/// As give_weights, of the layers that the file has; other ones are drawn anew or, with `copies`, begin as the file's
+/// layer of the same name with a lower number does, number modulo how many the file has (progressive stacking: Gong et
+/// al. 2019). InputError where the file has no layer of the network, or one of another size.
+Grown grow_weights(Network& network, const std::filesystem::path& file, bool copies);
 
 /// 0.05 for SGD, 1e-3 for Adam, 1e-2 for LAMB: what small networks learn with.
 float default_learning_rate(Optimizer optimizer);

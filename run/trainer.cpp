@@ -77,7 +77,7 @@ public:
         Result result;
         const Beginning begin = saver_->begin();
         const auto first = result.first_step = static_cast<int>(begin.step);
-        feed_.start_at(begin.step, begin.samples);
+        feed_.start_at(begin.step, options_.first_sample + begin.samples);
         skipped_.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();

@@ -132,12 +132,13 @@ void BucketSteps::update() {
     if (scales_loss(schedule.precision)) all_sums = context_.ready_by;
     for (int b = 0; b < count(); ++b) {
         const Bucket& bucket = buckets_[at(b)];
-        if (updates_directly(context_.part.network, bucket)) continue;
+        const bool now = std::ranges::all_of(methods_, [&](const auto& method) { return method->updates(b); });
+        if (!now || updates_directly(context_.part.network, bucket)) continue;
         const std::int64_t ranks = how_.zero > 0 ? sharing(b) : 1;
         const Op op = update_op(schedule.optimizer, (bucket.elements + ranks - 1) / ranks,
                                 tensors(context_.part.network, bucket));
         const Problem problem{op, Pass::update, 1, update_type(schedule.precision)};
-        std::vector<int> after = b == 0 ? all_sums : std::vector<int>{};
+        std::vector<int> after = std::exchange(all_sums, {});
         after.push_back(context_.ready_by[at(b)]);
         const int step = context_.append(
             fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""), Stream::compute,

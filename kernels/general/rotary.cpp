@@ -15,8 +15,15 @@ Turns::Turns(const Elementwise& op)
       heads_(static_cast<std::int64_t>(op.numbers.front()) / rotation_.turned) {
     if (rotation_.base == 0) return;
     table_rows_ = op.shape.size() < 2 ? 1 : op.shape[op.shape.size() - 2];
+    compute_from(0);
+}
+
+void Turns::compute_from(std::int64_t first_row) {
+    first_row_ = first_row;
+    computed_cosines_.clear();
+    computed_sines_.clear();
     const std::int64_t half = rotation_.turned / 2;
-    for (std::int64_t row = 0; row < table_rows_; ++row) {
+    for (std::int64_t row = first_row; row < first_row + table_rows_; ++row) {
         for (std::int64_t i = 0; i < rotation_.turned; ++i) {
             const std::int64_t pair = rotation_.neighbours ? i / 2 : i % half;
             const double angle =
@@ -30,8 +37,12 @@ Turns::Turns(const Elementwise& op)
     sines_ = computed_sines_.data();
 }
 
-void Turns::take(std::span<const std::vector<float>> fixed) {
-    if (rotation_.base != 0) return;
+void Turns::take(std::span<const std::vector<float>> fixed, std::int64_t first_row) {
+    if (rotation_.base != 0) {
+        if (first_row != first_row_) compute_from(first_row);
+        return;
+    }
+    require(first_row == 0, "tables are of whole sequences");
     require(fixed.size() == 2 && fixed[0].size() == fixed[1].size() && !fixed[0].empty() &&
                 static_cast<std::int64_t>(fixed[0].size()) % rotation_.turned == 0,
             "rotary embeddings are given a table of cosines and one of sines");

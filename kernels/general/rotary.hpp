@@ -14,8 +14,9 @@ namespace rehearse::kernels::general {
 class Turns {
 public:
     explicit Turns(const Elementwise& op);
-    /// The tables of the file, where the operator has no base; anything else where it has.
-    void take(std::span<const std::vector<float>> fixed);
+    /// The tables of the file, where the operator has no base; anything else where it has. `first_row`: where its rows
+    /// begin in the whole sequence; with tables 0.
+    void take(std::span<const std::vector<float>> fixed, std::int64_t first_row = 0);
 
     std::int64_t rows() const { return rows_; }  // of a sample, those of all tables one after the other
     std::int64_t width() const { return width_; }
@@ -40,8 +41,10 @@ public:
     }
 
 private:
+    void compute_from(std::int64_t first_row);
+
     Rotation rotation_;
-    std::int64_t rows_, width_, heads_, table_rows_ = 1;
+    std::int64_t rows_, width_, heads_, table_rows_ = 1, first_row_ = 0;
     std::vector<float> computed_cosines_, computed_sines_;
     const float* cosines_ = nullptr;
     const float* sines_ = nullptr;

@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "models/huggingface/huggingface.hpp"
 #include "models/models.hpp"
+#include "models/zoo/darts.hpp"
 #include "models/zoo/graphs.hpp"
 #include "models/zoo/recurrent.hpp"
 #include "models/zoo/transformer.hpp"
@@ -62,6 +63,8 @@ constexpr std::array networks{
     ModelName{"googlenet", "Szegedy et al. 2015 without auxiliary heads, 3x224x224, 1000 classes", googlenet},
     ModelName{"resnet32", "He et al. 2016 for CIFAR-10, 3x32x32, parameter-free shortcuts", resnet32},
     ModelName{"vgg8", "six 3x3 convolutions as in VGG and two dense layers, 3x32x32, 10 classes", vgg8},
+    ModelName{"darts", "Liu et al. 2019, 8 cells of mixed operators, 3x32x32: plan data:bilevel=on", darts},
+    ModelName{"darts-small", "the same parts, 3 cells, 3x16x16: trains on a host", darts_small},
     ModelName{"mlp", "three dense layers, 3072-1024-1024-10, 3x32x32, 10 classes", mlp},
     ModelName{"resnet50", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet50},
     ModelName{"resnet101", "He et al. 2016, stride in the 3x3 (v1.5), 3x224x224, 1000 classes", resnet101},

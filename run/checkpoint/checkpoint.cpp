@@ -25,12 +25,25 @@ std::int64_t statistics(const Op& op) {
     return norm == nullptr ? 0 : 2 * norm->channels;
 }
 
+/// Where a part's numbers lie among those of the whole: all of these, as they lie, or `at` says where each.
+struct Places {
+    bool all = false;
+    std::size_t count = 0;
+    std::vector<std::int64_t> at{};
+};
+Places places_at(std::vector<std::int64_t> where) { return {false, where.size(), std::move(where)}; }
+
 /// A part's layer, where its numbers lie among those of the whole network's.
 struct Placed {
     int layer = 0;  // of the part
     int whole = 0;
-    std::vector<std::int64_t> weights, statistics;
+    Places weights{}, statistics{};
 };
+
+bool is_whole(const Schedule& schedule, const Origin& origin, const Layer& layer) {
+    return origin.cuts.empty() && origin.tensor == 0 && !origin.transposed &&
+           schedule.network.layers[at(origin.layer)].op == layer.op;
+}
 
 std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
@@ -40,19 +53,27 @@ std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
         const Layer& layer = part.network.layers[i];
         const Origin& origin = part.origins[i];
         if (origin.layer < 0 || layer.weights_of >= 0) continue;
-        Placed each{static_cast<int>(i), origin.layer, {}, {}};
-        each.weights = indices_of_weights(schedule, origin, layer.op, coordinates);
-        if (const auto* norm = std::get_if<BatchNorm>(&schedule.network.layers[at(origin.layer)].op)) {
+        Placed each{static_cast<int>(i), origin.layer};
+        const auto* norm = std::get_if<BatchNorm>(&schedule.network.layers[at(origin.layer)].op);
+        if (is_whole(schedule, origin, layer)) {
+            each.weights = {true, at(parameters(layer.op))};
+            each.statistics = {true, at(statistics(layer.op))};
+        } else {
+            each.weights = places_at(indices_of_weights(schedule, origin, layer.op, coordinates));
+        }
+        if (norm != nullptr && !each.statistics.all) {
             // Channels are cut as gamma, the first tensor, is.
             std::vector<Cut> cuts;
             std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
             const auto& own = std::get<BatchNorm>(layer.op);
             const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, coordinates);
+            std::vector<std::int64_t> both;
             for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
-                for (const std::int64_t channel : channels) each.statistics.push_back(first + channel);
+                for (const std::int64_t channel : channels) both.push_back(first + channel);
             }
+            each.statistics = places_at(std::move(both));
         }
-        if (!each.weights.empty() || !each.statistics.empty()) all.push_back(std::move(each));
+        if (each.weights.count > 0 || each.statistics.count > 0) all.push_back(std::move(each));
     }
     return all;
 }
@@ -79,7 +100,7 @@ std::vector<float> own_numbers(const Schedule& schedule, Program& program, const
     std::vector<float> numbers;
     for (const Placed& each : layers) {
         const Tensors::Parameters own =
-            each.weights.empty() ? Tensors::Parameters{} : program.tensors().parameters_of(each.layer);
+            each.weights.count == 0 ? Tensors::Parameters{} : program.tensors().parameters_of(each.layer);
         append(numbers, floats_of(own.weights));
         append(numbers, floats_of(own.momentum));
         if (moments(schedule.optimizer) > 1) append(numbers, floats_of(own.second_moment));
@@ -102,13 +123,14 @@ std::vector<float> own_numbers(const Schedule& schedule, Program& program, const
 void take_numbers(std::span<const float> numbers, const std::vector<Placed>& layers, Checkpoint& checkpoint) {
     std::size_t next = 0;
     for (const Placed& each : layers) {
-        visit(checkpoint.layers[at(each.whole)], each,
-              [&](std::vector<float>& whole, const std::vector<std::int64_t>& places) {
-                  for (const std::int64_t place : places) {
-                      const float number = numbers[next++];
-                      if (place != padding) whole.at(at(place)) = number;
-                  }
-              });
+        visit(checkpoint.layers[at(each.whole)], each, [&](std::vector<float>& whole, const Places& places) {
+            const std::span<const float> own = numbers.subspan(next, places.count);
+            next += places.count;
+            if (places.all) std::ranges::copy(own, whole.begin());
+            for (std::size_t i = 0; i < places.at.size(); ++i) {
+                if (places.at[i] != padding) whole.at(at(places.at[i])) = own[i];
+            }
+        });
     }
     require(next == numbers.size(), "a rank's numbers are those of its layers");
 }
@@ -199,7 +221,12 @@ Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, 
     checkpoint.program = program.state();
     std::vector<float> numbers;
     if (const RankIndex own{world.rank()}; is_first_copy(schedule, own)) {
-        numbers = own_numbers(schedule, program, placed(schedule, own), with);
+        const std::vector<Placed> layers = placed(schedule, own);
+        numbers = own_numbers(schedule, program, layers, with);
+        if (world.size() == 1) {
+            take_numbers(numbers, layers, checkpoint);
+            return checkpoint;
+        }
     }
     const std::vector<std::vector<std::byte>> all = world.gather(std::as_bytes(std::span{numbers}));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -227,14 +254,15 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
     const bool first = is_first_copy(schedule, own_rank);
     for (const Placed& each : placed(schedule, own_rank)) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];
-        const auto taken = [](const std::vector<float>& values, const std::vector<std::int64_t>& places) {
+        const auto taken = [](const std::vector<float>& values, const Places& places) {
+            if (places.all) return values;
             std::vector<float> own;
-            for (const std::int64_t place : places) own.push_back(place == padding ? 0 : values[at(place)]);
+            for (const std::int64_t place : places.at) own.push_back(place == padding ? 0 : values[at(place)]);
             return own;
         };
         const std::span<float> state = program.tensors().layer(each.layer).state;
         std::ranges::copy(taken(whole.statistics, each.statistics), state.begin());
-        if (each.weights.empty()) continue;
+        if (each.weights.count == 0) continue;
         const Tensors::Parameters own = program.tensors().parameters_of(each.layer);
         assign(own.weights, taken(whole.weights, each.weights));
         assign(own.momentum, taken(whole.momentum, each.weights));

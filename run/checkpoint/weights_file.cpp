@@ -64,6 +64,32 @@ std::vector<float> all_weights(const H5& group, const Op& op, const std::string&
     return values;
 }
 
+/// What a layer of a file has, for a layer of the network.
+void give_layer(Layer& layer, const H5& group, const std::string& where) {
+    Given given = layer.given == nullptr ? Given{} : *layer.given;
+    given.weights = all_weights(group, layer.op, where);
+    const auto* norm = std::get_if<BatchNorm>(&layer.op);
+    if (norm != nullptr && find(group, statistics))
+        given.state = tensor_in(group, statistics, {2 * norm->channels}, where);
+    layer.given = std::make_shared<const Given>(std::move(given));
+}
+
+/// "layer5.fc1" of a file with "layer0.fc1" to "layer3.fc1" is as "layer1.fc1"; empty where it has none of them.
+std::string earlier_of_its_kind(const H5& file, const std::string& name) {
+    constexpr const char* digits = "0123456789";
+    const std::size_t begin = name.find_first_of(digits);
+    if (begin == std::string::npos) return {};
+    const std::size_t end = std::min(name.find_first_not_of(digits, begin), name.size());
+    const auto numbered = [&](std::int64_t number) {
+        return name.substr(0, begin) + std::to_string(number) + name.substr(end);
+    };
+    const std::int64_t own = parse_int(name.substr(begin, end - begin), name);
+    const std::int64_t first = find(file, numbered(0)) ? 0 : 1;
+    std::int64_t count = 0;
+    while (count < own && find(file, numbered(first + count))) ++count;
+    return count == 0 || own < first ? std::string{} : numbered(first + (own - first) % count);
+}
+
 }  // namespace
 
 void save_weights(const std::filesystem::path& file, const Network& network, const Checkpoint& checkpoint) {
@@ -85,14 +111,27 @@ void give_weights(Network& network, const std::filesystem::path& path) {
             throw InputError(fmt::format("{}: has no layer '{}': one group a layer is needed, as --save writes them",
                                          path.string(), name));
         }
-        Given given = layer.given == nullptr ? Given{} : *layer.given;
-        const std::string where = fmt::format("{}: layer '{}'", path.string(), name);
-        given.weights = all_weights(group, layer.op, where);
-        const auto* norm = std::get_if<BatchNorm>(&layer.op);
-        if (norm != nullptr && find(group, statistics))
-            given.state = tensor_in(group, statistics, {2 * norm->channels}, where);
-        layer.given = std::make_shared<const Given>(std::move(given));
+        give_layer(layer, group, fmt::format("{}: layer '{}'", path.string(), name));
     }
+}
+
+Grown grow_weights(Network& network, const std::filesystem::path& path, bool copies) {
+    const H5 file = open_file(path);
+    Grown grown;
+    for (Layer& layer : network.layers) {
+        if (parameters(layer.op) == 0) continue;
+        std::string name = group_name(layer.name);
+        const bool there = static_cast<bool>(find(file, name));
+        if (!there) name = copies ? earlier_of_its_kind(file, name) : std::string{};
+        int& count = there ? grown.kept : name.empty() ? grown.fresh : grown.copied;
+        count += 1;
+        if (name.empty()) continue;
+        give_layer(layer, find(file, name),
+                   fmt::format("{}: layer '{}', which '{}' begins with", path.string(), name, layer.name));
+    }
+    if (grown.kept > 0) return grown;
+    throw InputError(fmt::format("network '{}' has no layer of {}: a network grows by layers with other names",
+                                 network.name, path.string()));
 }
 
 }  // namespace rehearse::run

@@ -101,13 +101,17 @@ void Feed::fill_sample(std::int64_t sample, const Blocks& blocks, std::span<floa
     std::vector<std::int32_t> all(static_cast<std::size_t>(blocks.whole_labels));
     const std::span<std::int32_t> its_labels = all.empty() ? labels : std::span{all};
     const bool shares_tables = !blocks.samples.empty();
-    const std::span<std::int32_t> its_ids = shares_tables ? std::span<std::int32_t>{} : ids;
+    std::vector<std::int32_t> all_ids(shares_tables ? 0 : static_cast<std::size_t>(blocks.whole_ids));
+    const std::span<std::int32_t> its_ids = shares_tables || !all_ids.empty() ? std::span{all_ids} : ids;
     if (!input.empty() && blocks.whole_input > 0) {
         fill_input(sample, blocks, input, its_ids, its_labels);
     } else {
         samples_.fill(sample, input, its_ids, its_labels);
     }
     if (shares_tables) fill_ids(sample, blocks, ids);
+    for (std::size_t i = 0; i < ids.size() && !all_ids.empty(); ++i) {
+        ids[i] = all_ids[static_cast<std::size_t>(blocks.ids[i])];
+    }
     for (std::size_t i = 0; i < labels.size() && !all.empty(); ++i) {
         labels[i] = all[static_cast<std::size_t>(blocks.labels[i])];
     }

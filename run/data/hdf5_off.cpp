@@ -31,5 +31,6 @@ void write_volumes(const std::filesystem::path&, const Shape&, std::int64_t) { t
 void save_weights(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }
 void save_gradients(const std::filesystem::path&, const Network&, const Checkpoint&) { throw BackendError(why); }
 void give_weights(Network&, const std::filesystem::path&) { throw BackendError(why); }
+Grown grow_weights(Network&, const std::filesystem::path&, bool) { throw BackendError(why); }
 
 }  // namespace rehearse::run

@@ -7,10 +7,11 @@
 
 namespace rehearse::run {
 
-extern const MethodRow synchronous, averaging, servers, compression, sign_vote, curvature, lag;
+extern const MethodRow synchronous, averaging, servers, compression, sign_vote, curvature, lag, bilevel;
 
 std::span<const MethodRow* const> methods() {
-    static constexpr std::array rows{&synchronous, &averaging, &servers, &compression, &sign_vote, &curvature, &lag};
+    static constexpr std::array rows{&synchronous, &averaging, &servers, &compression,
+                                     &sign_vote,   &curvature, &lag,     &bilevel};
     return rows;
 }
 

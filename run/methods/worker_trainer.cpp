@@ -17,7 +17,7 @@
 #include "run/data/feed.hpp"
 #include "run/loss_target.hpp"
 #include "run/methods/averaging.hpp"
-#include "run/methods/learner_tuner.hpp"
+#include "run/methods/tuned_trainer.hpp"
 #include "run/methods/worker_threads.hpp"
 #include "run/placement.hpp"
 #include "run/random.hpp"
@@ -75,13 +75,8 @@ public:
         result.timeline.ranks = world_.size();
     }
 
-    /// What learners know, and their average.
-    struct State {
-        std::vector<std::vector<float>> learners;
-        std::vector<float> average, last;
-    };
-    State state() {
-        State state{{}, average_, last_};
+    WorkerState state() {
+        WorkerState state{{}, average_, last_};
         for (WorkerThreads::Learner& learner : threads_.learners()) {
             std::vector<float>& numbers = state.learners.emplace_back();
             learner.program->visit_own_state(
@@ -91,7 +86,7 @@ public:
     }
     /// Goes on at a sample of the training. Learners that were there are as they were; those that come begin with the
     /// average model, and without momentum.
-    void go_on(const State& state, int step, std::int64_t sample) {
+    void go_on(const WorkerState& state, int step, std::int64_t sample) {
         feed_.start_at(step, sample);
         if (state.average.empty()) return;
         average_ = state.average;
@@ -312,66 +307,28 @@ private:
     GradientCheck lost_{0, 1};             // the share of a step's updates that was lost, where it was largest
 };
 
-/// Trains in phases of some steps, between which learners are added and removed.
-class TunedTrainer {
-public:
-    TunedTrainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
-        : world_(world),
-          options_(options),
-          tuner_(schedule.methods.get<Averaging>().learners, static_cast<int>(options.by_learners.size()),
-                 options.learner_gain),
-          target_(options) {}
+}  // namespace
 
-    Result train(const Report& report) {
-        while (!ended_) {
-            const int learners = tuner_.learners();
-            const Schedule& schedule = *options_.by_learners[at(learners - 1)];
-            WorkerTrainer trainer{world_, schedule, options_};
-            trainer.go_on(state_, step_, result_.samples);
-            while (!ended_ && tuner_.learners() == learners) train_phase(trainer, schedule, report);
-            if (ended_) trainer.finish(result_);
-            state_ = trainer.state();
-        }
-        return std::move(result_);
-    }
-
-private:
-    void train_phase(WorkerTrainer& trainer, const Schedule& schedule, const Report& report) {
-        std::vector<double> seconds;
-        for (int i = 0; i <= options_.tuning_steps && !ended_; ++i) {
-            result_.steps.push_back(trainer.train_step(step_));
-            const StepReport& step = result_.steps.back();
-            seconds.push_back(step.seconds.value);
-            if (report && world_.rank() == 0) report(step_, step);
-            result_.samples += global_batch(schedule);
-            result_.target_reached = target_.reached_by(step.loss, global_batch(schedule));
-            ended_ = ++step_ == options_.steps || result_.target_reached;
-        }
-        TuningPhase phase{tuner_.learners(), static_cast<int>(seconds.size())};
-        if (seconds.size() > 1) {
-            const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() + 1) / 2);
-            std::nth_element(seconds.begin() + 1, middle, seconds.end());
-            phase.samples_per_s = static_cast<double>(global_batch(schedule)) / *middle;
-        }
-        if (!ended_) phase.then = to_string(tuner_.measured(phase.samples_per_s));
-        result_.phases.push_back(phase);
-    }
-
-    const kernels::Communicator& world_;
-    const Options& options_;
-    LearnerTuner tuner_;
-    LossTarget target_;
-    Result result_;
-    WorkerTrainer::State state_;
-    int step_ = 0;
-    bool ended_ = false;
+struct WorkerTraining::Impl {
+    Impl(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
+        : trainer(world, schedule, options) {}
+    WorkerTrainer trainer;
 };
 
-}  // namespace
+WorkerTraining::WorkerTraining(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
+    : impl_(std::make_unique<Impl>(world, schedule, options)) {}
+WorkerTraining::~WorkerTraining() = default;
+
+StepReport WorkerTraining::train_step(int step) { return impl_->trainer.train_step(step); }
+void WorkerTraining::finish(Result& result) { impl_->trainer.finish(result); }
+WorkerState WorkerTraining::state() { return impl_->trainer.state(); }
+void WorkerTraining::go_on(const WorkerState& state, int step, std::int64_t sample) {
+    impl_->trainer.go_on(state, step, sample);
+}
 
 Result train_with_threads(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                           const Report& report) {
-    if (!options.by_learners.empty()) return TunedTrainer{world, schedule, options}.train(report);
+    if (!options.by_learners.empty()) return train_tuned(world, schedule, options, report);
     return WorkerTrainer{world, schedule, options}.train(report);
 }
 

@@ -103,7 +103,7 @@ void LayerSteps::refuse_labels_left_out(ReadyStep& ready, int layer) const {
     const bool blocks = losses_of_whole(rank_, layer) > 1;
     if (!blocks && rank_.device == nullptr) return;
     ready.host_works = rank_.device == nullptr;  // labels are the host's
-    const std::string where = blocks ? "where spatial cuts the loss" : "on a GPU";
+    const std::string where = blocks ? "where ranks share the loss of a sample" : "on a GPU";
     ready.before = [labels = ready.buffers.labels, where] {
         if (std::ranges::none_of(labels, [](std::int32_t label) { return label < 0; })) return;
         throw InputError("labels that ask for nothing are not left out " + where + ", in this version");

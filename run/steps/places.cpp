@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/steps/places.hpp"
 
+#include <algorithm>
+
 #include "core/error.hpp"
+#include "core/rotary.hpp"
+#include "run/fed_inputs.hpp"
 #include "run/pieces.hpp"
 
 namespace rehearse::run {
@@ -23,6 +27,27 @@ void find_shared_tables(const RankContext& rank, Blocks& blocks, int bag) {
     }
 }
 
+/// Labels of a sample that a layer of a whole network, or of a part, makes a loss of.
+Shape labels_of(const Op& op) {
+    if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return loss->image.empty() ? Shape{loss->rows} : loss->image;
+    if (const auto* terms = std::get_if<SoftmaxTerms>(&op)) return {terms->rows};
+    if (const auto* loss = std::get_if<TermsLoss>(&op)) return {loss->rows};
+    return {};
+}
+
+// The whole's ids of all inputs lie one after the other.
+void find_ids(const RankContext& rank, Blocks& blocks) {
+    for (const FedInput& whole : fed_inputs(rank.schedule.network, true)) {
+        const auto& origins = rank.part().origins;
+        const auto own = std::ranges::find(origins, whole.layer, &Origin::layer);
+        if (own == origins.end()) continue;
+        std::vector<std::int64_t> places = places_in_sample(rank, static_cast<int>(own - origins.begin()));
+        for (std::int64_t i = 0; own->cuts.empty() && i < whole.size(); ++i) places.push_back(i);
+        for (const std::int64_t place : places) blocks.ids.push_back(blocks.whole_ids + place);
+        blocks.whole_ids += whole.size();
+    }
+}
+
 }  // namespace
 
 Blocks blocks_of(const RankContext& rank) {
@@ -33,12 +58,15 @@ Blocks blocks_of(const RankContext& rank) {
         const int from = rank.part().origins[i].layer;
         if (from < 0 || rank.part().origins[i].cuts.empty()) continue;
         const Op& whole = rank.schedule.network.layers[at(from)].op;
-        if (std::holds_alternative<Input>(layer.op)) {
+        const auto* input = std::get_if<Input>(&layer.op);
+        if (input != nullptr && input->vocabulary > 0) {
+            if (blocks.whole_ids == 0) find_ids(rank, blocks);
+        } else if (input != nullptr) {
             blocks.input = places_in_sample(rank, static_cast<int>(i));
             blocks.whole_input = elements(output_shape(whole));
-        } else if (std::holds_alternative<SoftmaxLoss>(layer.op)) {
+        } else if (!labels_of(layer.op).empty()) {
             blocks.labels = places_in_sample(rank, static_cast<int>(i));
-            blocks.whole_labels = elements(std::get<SoftmaxLoss>(whole).image);
+            blocks.whole_labels = elements(labels_of(whole));
         }
     }
     return blocks;
@@ -48,8 +76,8 @@ std::vector<std::int64_t> places_in_sample(const RankContext& rank, int layer) {
     const Origin& origin = rank.part().origins[at(layer)];
     if (origin.cuts.empty()) return {};
     const auto shape_of = [](const Op& op) {
-        const auto* loss = std::get_if<SoftmaxLoss>(&op);
-        return loss != nullptr ? loss->image : output_shape(op);
+        const Shape labels = labels_of(op);
+        return labels.empty() ? output_shape(op) : labels;
     };
     return indices_of_piece(shape_of(rank.schedule.network.layers[at(origin.layer)].op),
                             shape_of(rank.part().network.layers[at(layer)].op), origin.cuts, rank.coordinates);
@@ -71,6 +99,12 @@ std::vector<std::int64_t> places_in_samples_of_all(const RankContext& rank, cons
 
 std::int64_t first_row(const RankContext& rank, int layer) {
     const Op& op = rank.part().network.layers[at(layer)].op;
+    if (const auto* turned = std::get_if<Elementwise>(&op); turned != nullptr && rotation_of(*turned)) {
+        const int axis = axis_index(rank.schedule.mesh, "context");
+        const Shape& whole = rank.schedule.network.layers[at(rank.part().origins[at(layer)].layer)].output;
+        const bool cut = axis >= 0 && whole.front() != turned->shape.front();
+        return cut ? rank.coordinates[at(axis)] * turned->shape.front() : 0;
+    }
     const auto* table = std::get_if<Embedding>(&op);
     const auto* scores = std::get_if<SoftmaxTerms>(&op);
     const std::int64_t parts = table != nullptr ? table->parts : scores != nullptr ? scores->parts : 1;
@@ -81,10 +115,10 @@ std::int64_t first_row(const RankContext& rank, int layer) {
 }
 
 std::int64_t losses_of_whole(const RankContext& rank, int layer) {
-    const auto* loss = std::get_if<SoftmaxLoss>(&rank.part().network.layers[at(layer)].op);
-    if (loss == nullptr || loss->image.empty()) return 1;
-    const Op& whole = rank.schedule.network.layers[at(rank.part().origins[at(layer)].layer)].op;
-    return elements(std::get<SoftmaxLoss>(whole).image) / elements(loss->image);
+    const Shape own = labels_of(rank.part().network.layers[at(layer)].op);
+    if (own.empty()) return 1;
+    const Shape whole = labels_of(rank.schedule.network.layers[at(rank.part().origins[at(layer)].layer)].op);
+    return elements(whole) / elements(own);
 }
 
 }  // namespace rehearse::run

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "schedule/axes/context.hpp"
 #include "schedule/axes/experts.hpp"
 #include "schedule/axes/orders.hpp"
 #include "schedule/axes/spatial.hpp"
@@ -23,6 +24,7 @@ namespace rehearse::schedule {
 namespace {
 
 void read_tensor(Plan& plan, std::string_view size) { add_axis(plan, "tensor", size); }
+void read_context(Plan& plan, std::string_view size) { add_axis(plan, "context", size); }
 void read_expert(Plan& plan, std::string_view size) { add_axis(plan, "expert", size); }
 void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
@@ -115,6 +117,18 @@ constexpr std::array spatial_words{
          "spatial"},
         read_edges},
 };
+constexpr std::array context_words{
+    Word{
+        {"context",
+         "N",
+         "N ranks share the tokens of each sequence; an all-to-all before and after attention gives each all tokens of "
+         "some heads (DeepSpeed-Ulysses)",
+         {}},
+        read_context},
+    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "context"}, read_micro_batches},
+    Word{{"recompute", "on|off|blocks|attention", recompute_text, "context"}, read_recompute},
+    Word{{"attention", "fused|kept", attention_text, "context"}, read_attention},
+};
 constexpr std::array expert_words{
     Word{{"expert",
           "N",
@@ -178,6 +192,25 @@ constexpr std::array conflicts_of_spatial{
 constexpr std::array spatial_features{
     Feature{"spatial", "data,spatial=2", [](const Asked& a) { return has_axis(a.plan, spatial_axes[0]); },
             conflicts_of_spatial},
+};
+
+constexpr std::string_view summed_before = "gradients of shared tokens would have to be summed before";
+constexpr std::array conflicts_of_context{
+    Conflict{"spatial", When::never, "tokens have no pixels"},
+    Conflict{"sequence=on", When::later, "pieces of pieces of a sequence would lie in another order"},
+    Conflict{"tables=shared", When::never, "rows of tables are no sequence"},
+    Conflict{"expert", When::later, "experts take whole samples' tokens"},
+    Conflict{"allreduce=adasum", When::never, "it combines whole gradients of one network"},
+    Conflict{"compress=1bit", When::later, summed_before},
+    Conflict{"compress=top", When::later, summed_before},
+    Conflict{"signs=vote", When::later, summed_before},
+    Conflict{"local", When::never, "gradients of shared tokens are sums"},
+    Conflict{"dense=vectors", When::never, "gradients of shared tokens are sums"},
+    Conflict{"kfac", When::later, "factors are of whole samples"},
+};
+constexpr std::array context_features{
+    Feature{"context", "data,context=2", [](const Asked& a) { return has_axis(a.plan, "context"); },
+            conflicts_of_context},
 };
 
 constexpr std::array conflicts_of_expert{
@@ -270,6 +303,12 @@ std::optional<Part> cut_spatial(const Network& network, const Plan& plan, Mesh& 
     return of_plan(plan, [&] { return split_spatial(network, axes, name_of(mesh, grid), plan.methods.get<Edges>()); });
 }
 
+std::optional<Part> cut_context(const Network& network, const Plan& plan, Mesh& mesh) {
+    const std::int64_t parts = axis_size(mesh, "context");
+    if (parts == 1) return std::nullopt;
+    return of_plan(plan, [&] { return split_context(network, {"context", axis_index(mesh, "context"), parts}); });
+}
+
 std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {
     const int expert = axis_index(mesh, "expert");
     if (expert < 0) return std::nullopt;
@@ -289,6 +328,7 @@ std::optional<Part> cut_tables(const Network& network, const Plan& plan, Mesh& m
 
 constexpr PlanAxis tensor{{tensor_words, tensor_features}, cut_tensor, true};
 constexpr PlanAxis spatial{{spatial_words, spatial_features}, cut_spatial};
+constexpr PlanAxis context{{context_words, context_features}, cut_context, true};
 constexpr PlanAxis expert{{expert_words, expert_features}, cut_experts};
 constexpr PlanAxis pipe{{pipe_words, pipe_features, complete_pipe}};
 constexpr PlanAxis dense{{dense_words, dense_features}, cut_dense};
@@ -297,7 +337,7 @@ constexpr PlanAxis tables{{table_words, table_features}, cut_tables};
 }  // namespace
 
 std::span<const PlanAxis* const> axes() {
-    static constexpr std::array rows{&data, &dense, &tables, &tensor, &spatial, &expert, &pipe};
+    static constexpr std::array rows{&data, &dense, &tables, &tensor, &spatial, &context, &expert, &pipe};
     return rows;
 }
 

@@ -36,6 +36,8 @@ public:
     virtual bool sum(int /*bucket*/) { return false; }
     /// The gradients of `bucket` have been summed, or would have been if anybody shared its weights.
     virtual void summed(int /*bucket*/) {}
+    /// Whether the weights of `bucket` are updated after this part of the batch.
+    virtual bool updates(int /*bucket*/) const { return true; }
     /// Has the weights updated in a way of its own; false: each rank updates its own.
     virtual bool update() { return false; }
     /// Before the updates, after all sums.

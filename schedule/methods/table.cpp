@@ -6,10 +6,10 @@
 
 namespace rehearse::schedule {
 
-extern const Method synchronous, lag, compression, sign_vote, averaging, servers, curvature;
+extern const Method synchronous, lag, compression, sign_vote, averaging, servers, curvature, bilevel;
 
 std::span<const Method* const> methods() {
-    static constexpr std::array rows{&synchronous, &lag, &compression, &sign_vote, &averaging, &servers, &curvature};
+    static constexpr std::array rows{&synchronous, &lag, &compression, &sign_vote, &averaging, &servers, &curvature, &bilevel};
     return rows;
 }
 

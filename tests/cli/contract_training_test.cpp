@@ -37,7 +37,45 @@ TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
     EXPECT_EQ(run("run --model lenet5 --data idx:nowhere").code, 2);
 }
 
+// Two blocks become four: embedding, final norm and 2 x 6 layers stay, 2 x 6 are new, or begin as those before them.
+// The first steps are those of the small network alone.
+TEST_F(Contract, RunGrowsANetwork) {
+    const std::string small = "run --model gpt-h16-a2-l2-v20@8 --batch 4 --learning-rate 0.1 --save grown.h5 --force ";
+    const std::string grows = small + "--steps 5 --check-gradients --grow 3:gpt-h16-a2-l4-v20@8 ";
+    const Output tried = run(grows + "--format json");
+    if (tried.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << tried.err;
+    ASSERT_EQ(tried.code, 0) << tried.err;
+    const Json grown = Json::parse(tried.out), copied = json(grows + "--copy-layers"),
+               alone = json(small + "--steps 3");
+    ASSERT_EQ(grown["steps"].size(), 5U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(grown["steps"][i]["loss"], alone["steps"][i]["loss"]);
+    EXPECT_EQ(grown["samples"], 20);
+    EXPECT_EQ(grown["growth"][0]["steps"], 3);
+    EXPECT_EQ(grown["growth"][1]["from_step"], 3);
+    EXPECT_EQ(grown["growth"][1]["kept_layers"], 14);
+    EXPECT_EQ(grown["growth"][1]["new_layers"], 12);
+    EXPECT_EQ(copied["growth"][1]["copied_layers"], 12);
+    EXPECT_NE(copied["steps"][3]["loss"], grown["steps"][3]["loss"]);
+    EXPECT_EQ(run("run --model lenet5 --grow 2:vgg8 --steps 4").code, 2) << "without --save";
+    EXPECT_EQ(run(small + "--steps 3 --grow 3:gpt-h16-a2-l4-v20@8").code, 2) << "when all is over";
+    EXPECT_THAT(run(small + "--steps 3 --grow 1:gpt-h32-a2-l4-v20@8").err,
+                HasSubstr("is 20x16, the network has 20x32"));
+}
+
 #if REHEARSE_HAS_SIM
+// Steps of each network as they are predicted by themselves.
+TEST_F(Contract, PredictAddsUpWhatANetworkGrowsThrough) {
+    const std::string predict = "predict --machine summit --devices 2,6 --batch 8 --model ";
+    const Json grown = json(predict + "bert-base --steps 1000 --grow 400:bert-large");
+    const Json small = json(predict + "bert-base"), large = json(predict + "bert-large");
+    for (std::size_t i = 0; i < 2; ++i) {
+        const double step = small["points"][i]["step_s"], later = large["points"][i]["step_s"];
+        EXPECT_DOUBLE_EQ(grown["growth_totals"][i]["time_s"].get<double>(), 400 * step + 600 * later);
+        EXPECT_DOUBLE_EQ(grown["growth_totals"][i]["last_alone_s"].get<double>(), 1000 * later);
+        EXPECT_DOUBLE_EQ(grown["points"][i]["step_s"].get<double>(), later);
+    }
+}
+
 // b comes while a trains on both devices: a ends its step, is saved, and goes on with one rank.
 TEST_F(Contract, ClustersRunTheirJobs) {
     write("jobs.csv",

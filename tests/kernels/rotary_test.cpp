@@ -62,6 +62,21 @@ TEST(Rotary, LaterPairsTurnMoreSlowly) {
     }
 }
 
+// A rank that has rows 2 and 3 of four turns them as the whole's.
+TEST(Rotary, RowsOfAWholeAreTurnedByTheirPlaceInIt) {
+    const Rotation rotation{.size = 4, .turned = 4, .base = 100};
+    for (const Backend* backend : {&reference::backend(), &cpu::general()}) {
+        Tensors whole{rotary({4, 4}, rotation, 1, {{4, 4}}), 1, *backend},
+            part{rotary({2, 4}, rotation, 1, {{2, 4}}), 1, *backend};
+        for (std::size_t i = 0; i < 16; ++i) whole.src[0][i] = static_cast<float>(i + 1);
+        part.src[0] = {9, 10, 11, 12, 13, 14, 15, 16};
+        part.first_row = 2;
+        whole.run(*backend, Pass::forward);
+        part.run(*backend, Pass::forward);
+        EXPECT_EQ(part.dst, (std::vector<float>(whole.dst.begin() + 8, whole.dst.end())));
+    }
+}
+
 TEST(Rotary, GradientsAreTurnedBack) {
     for (const Rotation& rotation : {halves, neighbours}) {
         Tensors t{rotary({2, 3, 4}, rotation, 1, {{3, 4}, {3, 4}}), 2, reference::backend()};

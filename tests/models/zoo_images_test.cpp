@@ -83,5 +83,17 @@ TEST(ZooSince2017Tokens, AreSaidBehindTheName) {
     EXPECT_EQ(parameters(load_network("llama3-8b@512")), parameters(load_network("llama3-8b")));
 }
 
+// github.com/quark0/darts prints "param size = 1.930618MB" of its network of mixed operators, whose operators' batch
+// normalizations have no weights, and does not count the 2 x 14 x 8 numbers of the shares.
+TEST(Darts, HasTheParametersThatItsAuthorsCount) {
+    const Network network = load_network("darts");
+    std::int64_t counted = 0;
+    for (const Layer& layer : network.layers) {
+        const bool norm = std::holds_alternative<BatchNorm>(layer.op) && layer.name != "stem.bn";
+        if (!norm && !std::holds_alternative<Parameter>(layer.op)) counted += parameters(layer.op);
+    }
+    EXPECT_EQ(counted, 1930618);
+}
+
 }  // namespace
 }  // namespace rehearse::models

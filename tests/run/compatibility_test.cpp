@@ -66,9 +66,16 @@ std::vector<Cell> cells() {
 /// The first network that the cell can have on as many ranks as there are; nothing where there is none, or run does not
 /// execute it.
 std::optional<Schedule> schedule_of(const Cell& cell, const Options& options) {
-    static const std::vector<Network> networks{tower(), test::images(),
+    static const std::vector<Network> networks{tower(),
+                                               test::images(),
                                                test::tiny_transformer(models::TransformerKind::decoder),
-                                               test::tiny_dlrm(), test::mixture()};
+                                               test::tiny_dlrm(),
+                                               test::mixture(),
+                                               test::tiny_decoder(),
+                                               test::mixed(),
+                                               test::with_share(test::images()),
+                                               test::with_share(test::tiny_decoder()),
+                                               test::with_share(test::mixture())};
     for (const Network& network : networks) {
         try {
             Schedule made = test::schedule_of(network, cell.plan, Communicator::world().size(), 8, cell.job.optimizer,

@@ -62,6 +62,23 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
     }
 }
 
+/// Tokens of sequences: their words and positions by rows (the other network's positions are not as many as its tokens,
+/// so that all ranks look them up), attention by heads, the loss of each rank's tokens.
+TEST(SharedSequences, GiveTheGradientsOfOneRank) {
+    const std::int64_t ranks = Communicator::world().size();
+    const std::vector<Network> both{test::tiny_decoder(),
+                                    test::tiny_transformer(models::TransformerKind::encoder, 0.9)};
+    if (ranks == 2 || ranks == 4) expect_gradients({test::grouped_heads()}, {fmt::format("context={}", ranks)});
+    if (ranks == 2) {
+        expect_gradients(both, {"context=2", "context=2:microbatches=2", "context=2:recompute=blocks"});
+    } else if (ranks == 4) {
+        expect_gradients({both[0]}, {"context=4", "context=2,tensor=2", "pipe=2:microbatches=2,context=2"});
+        expect_gradients(both, {"data=2,context=2", "context=2,data=2:zero=3"});
+    } else if (ranks == 8) {
+        expect_gradients({both[0]}, {"data=2,context=2,tensor=2", "data=2,context=4"});
+    }
+}
+
 using Words = std::vector<std::string>;
 
 /// Each way to write an axis of so many ranks; of one rank, none at all.

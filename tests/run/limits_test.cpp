@@ -98,6 +98,7 @@ std::vector<Case> cases() {
         {"--precision fp8", in(Precision::fp8, dropping, "data", 2)},
         {"axes beside data", of("server=1,data=1,tensor=2", 3)},
         {"server with place", of("server=2:copies=2,data=1", 3)},
+        {"server with quorum", of("server=1:quorum=0.5,data=2", 3)},
         {"LAMB where ranks have pieces", schedule_of(dropping, "data=1,tensor=2", 2, 4, Optimizer::lamb)},
         {"elastic with one model", schedule_of(dropping, "data=1:local=2:elastic=0.5", 1, 4)},
         {"tables that ranks do not share", schedule_of(dlrm, "data=2:tables=shared", 2, 4)},

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "run/methods/architecture.hpp"
 #include "run/methods/averaging.hpp"
 #include "run/methods/compression.hpp"
 #include "run/methods/factors.hpp"
@@ -65,6 +66,39 @@ TEST(Methods, RanksVoteOnSigns) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:signs=vote", "data:signs=vote:bucket=1kB"}, Optimizer::sgd, {test::dropping()});
     expect_as_written_out({"data:signs=vote"}, Optimizer::adam, {test::dropping()});
+}
+
+// Liu et al. 2019, algorithm 1 with xi = 0. Beside a tensor axis each rank has all shares.
+TEST(Methods, OperatorsSharesAreTrainedInTurnWithWeights) {
+    if (ranks() == 3 || ranks() == 8) GTEST_SKIP() << "on 2 and 4 ranks";
+    expect_as_written_out({"data:bilevel=on", "data:bilevel=on:bucket=1kB"}, Optimizer::sgd, {test::mixed()});
+    expect_as_written_out({"data:bilevel=on"}, Optimizer::adam, {test::mixed()});
+    if (ranks() == 4) expect_as_written_out({"data=2:bilevel=on,tensor=2"}, Optimizer::sgd, {test::mixed()});
+}
+
+// Shares of e^0, e^1 and e^2, of which the first adds nothing.
+TEST(Methods, SaysWhichOperatorsHaveMost) {
+    const Schedule schedule = test::schedule_of(test::mixed(), "data:bilevel=on", ranks(), 4);
+    const RankClass& all = schedule.classes.front();
+    std::vector<float> weights;
+    for (const Bucket& bucket : all.part.buckets) {
+        for (const int layer : bucket.layers) {
+            const Op& op = all.part.network.layers[static_cast<std::size_t>(layer)].op;
+            if (std::holds_alternative<Parameter>(op)) {
+                weights.insert(weights.end(), {0, 1, 2, 0, 2, 1});
+            } else {
+                weights.resize(weights.size() + static_cast<std::size_t>(parameters(op)), 9);
+            }
+        }
+    }
+    const std::vector<MixedOperators> found = mixed_operators(all, weights);
+    ASSERT_EQ(found.size(), 2U) << "the third has the shares of the first";
+    EXPECT_EQ(found[0].layer, "a.mixed");
+    EXPECT_EQ(found[0].operators, (std::vector<std::string>{"dense", "tanh"}));
+    const double e = std::exp(1.0), all_three = 1 + e + e * e;
+    EXPECT_NEAR(found[0].shares[0], e / all_three, 1e-12);
+    EXPECT_NEAR(found[1].shares[0], e * e / all_three, 1e-12);
+    EXPECT_NEAR(found[1].shares[1], e / all_three, 1e-12);
 }
 
 /// 8 dense layers of 16: there is something for each stage and each rank.
@@ -388,7 +422,7 @@ TEST(Methods, RefuseWhatIsNotExecuted) {
         return std::string{"nothing"};
     };
     if (ranks() != 3) GTEST_SKIP() << "its plans are for three ranks";
-    EXPECT_THAT(refusal("server=2:copies=2,data=1"), testing::HasSubstr("leave out place, copies and quorum"));
+    EXPECT_THAT(refusal("server=2:copies=2,data=1"), testing::HasSubstr("leave out place and copies"));
     EXPECT_THAT(refusal("server=1,data=1,tensor=2"), testing::HasSubstr("tensor beside data"));
     EXPECT_THAT(refusal("data:local=2", {.unlocked = 2}), testing::HasSubstr("--momentum 0"));
     EXPECT_THAT(refusal("data:local=2", {.unlocked = 3, .momentum = 0}), testing::HasSubstr("3 threads share 2"));

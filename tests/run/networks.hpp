@@ -7,6 +7,7 @@
 
 #include "core/machine.hpp"
 #include "core/network.hpp"
+#include "core/rotary.hpp"
 #include "models/builder.hpp"
 #include "models/models.hpp"
 #include "models/zoo/transformer.hpp"
@@ -132,6 +133,76 @@ inline Network tiny_transformer(models::TransformerKind kind, double keep = 1) {
                                 .segments = 2,
                                 .keep = keep},
                                8);
+}
+
+/// A decoder of sequences whose tokens, positions and heads 2 or 4 ranks can share.
+inline Network tiny_decoder() {
+    return models::transformer({.name = "tiny-decoder",
+                                .kind = models::TransformerKind::decoder,
+                                .layers = 2,
+                                .hidden = 16,
+                                .heads = 4,
+                                .vocabulary = 24,
+                                .positions = 8},
+                               8);
+}
+
+/// Two operators with trained shares, twice by the same ones, and a third that adds nothing.
+inline Network mixed() {
+    Network n{.name = "mixed", .layers = {}};
+    int at = add(n, "input", Input{{16}}, {});
+    const int all = add(n, "shares", Parameter{{2, 3}}, {});
+    const int softmax = add(n, "softmax", SoftmaxAlong{{2, 3}, 1}, {all});
+    for (const std::string edge : {"a", "b", "c"}) {
+        std::vector<int> rows;
+        rows.push_back(add(n, edge + ".dense", MatMul{.m = 1, .n = 16, .k = 16}, {at}));
+        rows.push_back(add(n, edge + ".tanh", Activation{Nonlinearity::tanh, {16}}, {at}));
+        for (int& row : rows)
+            row = add(n, n.layers[static_cast<std::size_t>(row)].name + ".row", Flatten{{16}, {1, 16}}, {row});
+        const Rearrangement join{.kind = "join", .inputs = {{1, 16}, {1, 16}}, .output = {2, 16}, .numbers = {0}};
+        const int stack = add(n, edge + ".join", join, rows);
+        const std::int64_t row = edge == "b" ? 1 : 0;
+        const Rearrangement own{.kind = "slice", .inputs = {{2, 3}}, .output = {1, 2}, .numbers = {row, 1, 1, 1}};
+        const int shares = add(n, edge + ".shares", own, {softmax});
+        at = add(n, edge + ".mixed", BatchedMatMul{{1, 2}, {2, 16}}, {shares, stack});
+        at = add(n, edge, Flatten{{1, 16}, {16}}, {at});
+    }
+    at = add(n, "end", MatMul{.m = 1, .n = 16, .k = 16}, {at});
+    add(n, "loss", SoftmaxLoss{16}, {at});
+    check(n);
+    return n;
+}
+
+/// The network with its scores multiplied by a trained number that stands beside the samples.
+inline Network with_share(Network n) {
+    const Layer loss = n.layers.back();
+    n.layers.pop_back();
+    const int scores = loss.inputs.front();
+    const Shape shape = n.layers[static_cast<std::size_t>(scores)].output;
+    const int share = add(n, "share", Parameter{{1}}, {});
+    const Elementwise product{.function = "mul", .shape = shape, .inputs = {shape, {1}}};
+    add(n, loss.name, loss.op, {add(n, "shared", product, {scores, share})});
+    check(n);
+    return n;
+}
+
+/// Four heads of queries for two of keys and values, turned by their places.
+inline Network grouped_heads() {
+    Network n{.name = "grouped-heads", .layers = {}};
+    const int input = add(n, "input", Input{{8, 12}}, {});
+    const auto dense = [&](const std::string& name, int from, std::int64_t features) {
+        return add(n, name, MatMul{.m = 8, .n = features, .k = n.layers[static_cast<std::size_t>(from)].output.back()},
+                   {from});
+    };
+    const auto turned = [&](const std::string& name, int from, std::int64_t heads) {
+        return add(n, name, rotary({8, 4 * heads}, {.size = 4, .turned = 4, .base = 100}, heads, {{8, 4}}), {from});
+    };
+    const int q = turned("turned_q", dense("q", input, 16), 4), k = turned("turned_k", dense("k", input, 8), 2);
+    const Attention op{.heads = 4, .queries = 8, .keys = 8, .head_size = 4, .causal = true, .key_heads = 2};
+    const int made = add(n, "attention", op, {q, k, dense("v", input, 8)});
+    add(n, "loss", SoftmaxLoss{.classes = 5, .rows = 8}, {dense("scores", made, 5)});
+    check(n);
+    return n;
 }
 
 /// Numbers through a dense layer, ids through tables; their dot products through another.

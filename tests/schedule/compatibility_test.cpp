@@ -35,9 +35,16 @@ Network tower() {
 }
 
 const std::vector<Network>& networks() {
-    static const std::vector<Network> all{tower(), test::images(),
-                                          test::tiny_transformer(models::TransformerKind::decoder), test::tiny_dlrm(),
-                                          test::mixture()};
+    static const std::vector<Network> all{tower(),
+                                          test::images(),
+                                          test::tiny_transformer(models::TransformerKind::decoder),
+                                          test::tiny_dlrm(),
+                                          test::mixture(),
+                                          test::tiny_decoder(),
+                                          test::mixed(),
+                                          test::with_share(test::images()),
+                                          test::with_share(test::tiny_decoder()),
+                                          test::with_share(test::mixture())};
     return all;
 }
 

@@ -61,6 +61,27 @@ TEST(DataParallel, SignsAreGathered) {
     EXPECT_EQ(gathers, 1);
 }
 
+// Liu et al. 2019: shares by the first half of the batch, whose gradients of weights nobody makes, then weights by the
+// second half. Each sum comes before its update, and the update before the next half.
+TEST(DataParallel, SharesOfOperatorsTakeTurnsWithWeights) {
+    Network n{.name = "shares", .layers = {}};
+    const int input = add(n, "input", Input{{1, 4}}, {});
+    const int p = add(n, "p", Parameter{{4, 2}}, {});
+    const int mixed = add(n, "mixed", BatchedMatMul{{1, 4}, {4, 2}}, {input, p});
+    const int flat = add(n, "flat", Flatten{{1, 2}}, {mixed});
+    const int f = add(n, "f", MatMul{.m = 1, .n = 3, .k = 2}, {flat});
+    add(n, "loss", SoftmaxLoss{3}, {f});
+    EXPECT_EQ(
+        draw(schedule_of(n, "data:bilevel=on", 2)),
+        "compute: p:forward#0 mixed:forward#0 f:forward#0 loss:forward#0"
+        " loss:backward_data#0 f:backward_data#0 mixed:backward_data#0 p:backward_weights#0"
+        " bucket1:update#0<bucket1:allreduce#0"
+        " p:forward#1 mixed:forward#1 f:forward#1 loss:forward#1"
+        " loss:backward_data#1 f:backward_weights#1 f:backward_data#1 mixed:backward_data#1"
+        " bucket0:update#1<bucket0:allreduce#1\n"
+        "communication(data): bucket1:allreduce#0<p:backward_weights#0 bucket0:allreduce#1<f:backward_weights#1\n");
+}
+
 // Osawa et al. 2019: factors beside the backward pass; each of two ranks inverts those of one of the two layers, the
 // larger one of a is what a step waits for, and has its directions sent to the other.
 TEST(DataParallel, CurvatureIsInvertedByItsOwner) {

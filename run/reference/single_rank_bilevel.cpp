@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it means that weights and shares of mixed operators are trained in turn, written out for one rank.
+#include "core/index.hpp"
+#include "core/methods/bilevel.hpp"
+#include "run/reference/by_buckets.hpp"
+
+namespace rehearse::run {
+
+namespace {
+
+using Numbers = std::vector<std::vector<float>>;
+
+/// What the optimizer has of a layer's weights.
+Numbers kept_of(Program& program, int layer) {
+    const Tensors::Parameters own = program.tensors().parameters_of(layer);
+    return {floats_of(own.weights), floats_of(own.momentum), floats_of(own.second_moment)};
+}
+void put_back(Program& program, int layer, const Numbers& kept) {
+    const Tensors::Parameters own = program.tensors().parameters_of(layer);
+    assign(own.weights, kept[0]);
+    assign(own.momentum, kept[1]);
+    if (!own.second_moment.empty()) assign(own.second_moment, kept[2]);
+}
+
+}  // namespace
+
+// A single rank's update is of all weights: those whose turn it is not are put back as they were. Each has been updated
+// once when both halves are through, so its count is that of the steps.
+Trained train_bilevel(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    const std::unique_ptr<Program> program = single.model(perturbation);
+    Trained trained;
+    for (int step = 0; step < single.options().steps; ++step) {
+        for (const int half : {0, 1}) {
+            std::vector<std::vector<float>> made;
+            for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard)
+                made.push_back(single.gradients_of_shard(*program, step, shard, half));
+            assign(program->tensors().gradients(), brought_together(schedule, *program, made, summing(), Of::batch));
+            std::map<int, Numbers> others;
+            for (std::size_t i = 0; i < single.layers().size(); ++i) {
+                const Op& op = single.layers()[i].op;
+                if (parameters(op) > 0 && is_architecture(op) != (half == 0))
+                    others[static_cast<int>(i)] = kept_of(*program, static_cast<int>(i));
+            }
+            const Trained now = single.result(*program);
+            if (half == 0) trained.gradients = now.gradients;
+            for (std::size_t i = 0; i < single.layers().size() && half == 1; ++i) {
+                if (!is_architecture(single.layers()[i].op)) trained.gradients[i] = now.gradients[i];
+            }
+            ProgramState counted = program->state();
+            counted.updates = step;
+            program->set_state(counted);
+            single.update(*program);
+            for (const auto& [layer, kept] : others) put_back(*program, layer, kept);
+        }
+    }
+    trained.weights = single.result(*program).weights;
+    return trained;
+}
+
+}  // namespace rehearse::run

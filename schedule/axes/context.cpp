@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/axes/context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/index.hpp"
+#include "core/rotary.hpp"
+#include "schedule/axes/part_maker.hpp"
+
+namespace rehearse::schedule {
+
+namespace {
+
+/// The rule of each operator: what it takes, what it leaves.
+class ContextSplitter : PartMaker {
+public:
+    ContextSplitter(const Network& network, const ContextAxis& axis)
+        : PartMaker(network, axis.name, axis.index, axis.parts),
+          readers_(consumers(network)),
+          held_(network.layers.size()) {}
+
+    Part run() {
+        for (index_ = 0; index_ < network_.layers.size(); ++index_) {
+            std::visit([&](const auto& op) { held_[index_] = split(op); }, layer().op);
+        }
+        if (attends_) return std::move(part_);
+        throw InputError(fmt::format(
+            "network '{}' has no attention whose rows and heads {} ranks can share evenly: context needs that",
+            network_.name, parts_));
+    }
+
+private:
+    /// The layer of the part that gives an output: the rank's rows of it, or all of it; and the other of both where it
+    /// has been asked for.
+    struct Held {
+        int at = -1;
+        bool rows = false;
+        int other = -1;
+        bool own_rows = false;  // the layer was computed for the rank's rows alone
+    };
+
+    const Layer& layer() const { return network_.layers[index_]; }
+    Held& source(std::size_t input) { return held_[at(layer().inputs[input])]; }
+    const Shape& shape_of(int made) const { return part_.network.layers[at(made)].output; }
+    /// Whether a sequence of this shape has rows that the ranks can share evenly.
+    bool has_rows(const Shape& shape) const {
+        return shape.size() == 2 && shape.front() % parts_ == 0 && shape.front() >= parts_;
+    }
+    bool all_in_rows() {
+        if (layer().inputs.empty()) return false;
+        for (std::size_t i = 0; i < layer().inputs.size(); ++i) {
+            if (!source(i).rows) return false;
+        }
+        return true;
+    }
+    Shape rows_of(Shape shape) const {
+        shape.front() /= parts_;
+        return shape;
+    }
+    std::vector<Cut> first_dimension(int tensor = 0) const { return {{tensor, 0, axis_, 1}}; }
+
+    int communicate(Movement movement, int from, Label label, Shape shape) {
+        Communication op{.movement = movement, .axis = axis_name_, .shape = std::move(shape), .parts = parts_};
+        return append(label.with(fmt::format(".{}", to_string(movement))), std::move(op), {from}, {});
+    }
+    int lying(Held& held, bool rows) {
+        if (held.rows == rows) return held.at;
+        if (held.other < 0) {
+            const Label label{part_.network.layers[at(held.at)]};
+            held.other = communicate(rows ? Movement::slice : Movement::gather, held.at, label, shape_of(held.at));
+        }
+        return held.other;
+    }
+
+    /// Every rank computes the layer as it is.
+    Held on_all() {
+        std::vector<int> inputs;
+        for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(lying(source(i), false));
+        return {made(layer().op, std::move(inputs), {static_cast<int>(index_), 0, {}, {}}), false};
+    }
+    /// Each rank computes its rows of it, of its rows of the inputs; `cuts` say how what it makes lies in the whole.
+    Held by_rows(Op op, std::vector<Cut> cuts = {}) {
+        std::vector<int> inputs;
+        for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(lying(source(i), true));
+        Origin origin{static_cast<int>(index_), 0, std::move(cuts), {}};
+        if (weights_read(op) > 0) origin.summed = {axis_};
+        return {made(std::move(op), std::move(inputs), std::move(origin)), true, -1, true};
+    }
+    int made(Op op, std::vector<int> inputs, Origin origin) {
+        const int index = append(layer(), std::move(op), std::move(inputs), std::move(origin));
+        const int owner = layer().weights_of;
+        if (owner >= 0) part_.network.layers.back().weights_of = weights_at_[at(owner)];
+        weights_at_.resize(network_.layers.size(), -1);
+        weights_at_[index_] = index;
+        return index;
+    }
+
+    Held split(const Input& op) {
+        const bool ids = op.vocabulary > 0 && op.shape.size() == 1;
+        const Shape rows = ids ? Shape{op.shape.front(), 1} : op.shape;
+        const bool looked_up = std::ranges::all_of(readers_[index_], [&](int reader) {
+            const auto* table = std::get_if<Embedding>(&network_.layers[at(reader)].op);
+            return table != nullptr && cuts_table(*table);
+        });
+        if (!has_rows(rows) || (op.vocabulary > 0 && !(ids && looked_up))) return on_all();
+        Input mine = op;
+        mine.shape.front() /= parts_;
+        return by_rows(mine, first_dimension());
+    }
+
+    /// A table of parts of a sentence goes by where a token stands in the whole.
+    bool cuts_table(const Embedding& op) const {
+        return op.segments == 0 && op.tokens % parts_ == 0 && op.tokens >= parts_ &&
+               (op.positions == 0 || op.positions == op.tokens);
+    }
+
+    Held split(const Embedding& op) {
+        if (!source(0).rows || !cuts_table(op)) {
+            Held whole = on_all();
+            if (has_rows(shape_of(whole.at))) return {lying(whole, true), true, whole.at};
+            return whole;
+        }
+        Embedding mine = op;
+        mine.tokens /= parts_;
+        mine.positions = 0;
+        Held words = by_rows(mine);
+        if (op.parts > 1) return words;  // whose sum over those who share the table comes first
+        return with_positions(words, index_);
+    }
+
+    /// The words of a table by rows, with the positions of the rank's rows.
+    Held with_positions(Held words, std::size_t table) {
+        const Layer& of = network_.layers[table];
+        if (std::get<Embedding>(of.op).positions == 0) return words;
+        const Shape shape = shape_of(words.at);
+        words.at = append(Label{of}.with(".positions"),
+                          Elementwise{.function = "add", .shape = shape, .inputs = {shape}, .weights = {shape}},
+                          {words.at}, {static_cast<int>(table), 1, first_dimension(1), {}});
+        return words;
+    }
+
+    /// Who shares a table that all ranks look up whole does as they do: its part of the gradient is the same on all.
+    Held split(const MatMul& op) {
+        const int owner = layer().weights_of;
+        return owner >= 0 && !held_[at(owner)].own_rows ? on_all() : of_rows(op, &MatMul::m);
+    }
+    Held split(const LayerNorm& op) { return of_rows(op, &LayerNorm::rows); }
+    template <typename Rows>
+    Held of_rows(const Rows& op, std::int64_t Rows::*rows, std::vector<Cut> cuts = {}) {
+        if (!all_in_rows() || op.*rows % parts_ != 0) return on_all();
+        Rows mine = op;
+        mine.*rows /= parts_;
+        return by_rows(mine, std::move(cuts));
+    }
+    Held split(const Normalization& op) {
+        if (!all_in_rows() || op.shape.size() != 2 || op.inner != 1 || op.sets % op.shape.front() != 0) return on_all();
+        Normalization mine = op;
+        mine.shape.front() /= parts_;
+        mine.sets /= parts_;
+        return by_rows(mine);
+    }
+    Held split(const Activation& op) { return shaped(op); }
+    Held split(const Add& op) { return shaped(op); }
+    Held split(const Dropout& op) { return shaped(op, first_dimension()); }
+    template <typename Shaped>
+    Held shaped(Shaped op, std::vector<Cut> cuts = {}) {
+        if (!all_in_rows()) return on_all();
+        op.shape.front() /= parts_;
+        return by_rows(std::move(op), std::move(cuts));
+    }
+    /// Of operands with rows as the result's, and of trained and fixed ones that are the same for each row. Rotary
+    /// embeddings turn by a row's place in the whole, which is known where no table says the angles.
+    Held split(const Elementwise& op) {
+        const auto same_for_rows = [](const Shape& shape) { return shape.size() < 2 || shape.front() == 1; };
+        const bool alike = std::ranges::all_of(op.inputs, [&](const Shape& shape) { return shape == op.shape; });
+        const std::optional<Rotation> turned = rotation_of(op);
+        const bool by_place = turned && turned->base != 0;
+        if (!all_in_rows() || !alike || op.shape.size() != 2 || !std::ranges::all_of(op.weights, same_for_rows) ||
+            (!by_place && !std::ranges::all_of(op.constants, same_for_rows)))
+            return on_all();
+        Elementwise mine = op;
+        mine.shape.front() /= parts_;
+        for (Shape& input : mine.inputs) input = mine.shape;
+        for (Shape& table : mine.constants) {
+            if (!same_for_rows(table)) table.front() /= parts_;
+        }
+        return by_rows(mine);
+    }
+    /// The mean over the rank's rows: a part of the mean over all.
+    Held split(const SoftmaxLoss& op) {
+        if (!all_in_rows() || !op.image.empty() || op.rows % parts_ != 0) return on_all();
+        SoftmaxLoss mine = op;
+        mine.rows /= parts_;
+        return {by_rows(mine, first_dimension()).at, false};
+    }
+
+    Held split(const SoftmaxTerms& op) { return of_rows(op, &SoftmaxTerms::rows, first_dimension()); }
+    Held split(const TermsLoss& op) {
+        Held loss = of_rows(op, &TermsLoss::rows, first_dimension());
+        loss.rows = false;
+        return loss;
+    }
+    Held split(const Bias& op) { return op.dim == 1 ? shaped(op) : on_all(); }
+    /// What moves between the ranks of a tensor axis: of each row by itself.
+    Held split(const Communication& op) {
+        const bool whole = op.movement == Movement::sum || op.movement == Movement::copy;
+        const bool features = op.dim == 1 && (op.movement == Movement::gather || op.movement == Movement::slice);
+        if (op.shape.size() != 2 || !(whole || features)) return on_all();
+        const Held made = shaped(op);
+        const auto from = at(layer().inputs.front());
+        const auto* table = std::get_if<Embedding>(&network_.layers[from].op);
+        const bool of_words = table != nullptr && op.movement == Movement::sum && source(0).rows && cuts_table(*table);
+        return of_words ? with_positions(made, from) : made;
+    }
+
+    /// A rank of more ranks than heads of keys has a copy of the one that its queries ask (grouped-query attention).
+    Held split(const Attention& op) {
+        const std::int64_t keys = key_heads(op), copies = keys % parts_ == 0 ? 1 : parts_ / keys;
+        if (!all_in_rows() || op.heads % parts_ != 0 || keys * copies % parts_ != 0) return on_all();
+        const bool alike = query_width(op) == key_width(op) && key_width(op) == value_width(op);
+        if (op.packed && (!alike || copies > 1)) return on_all();
+        Attention mine = op;
+        mine.heads /= parts_;
+        if (mine.key_heads > 0) mine.key_heads = keys * copies / parts_;
+        const std::vector<Shape> wanted = input_shapes(mine);
+        std::vector<int> inputs;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const int from = i == 0 ? source(i).at : copied_heads(source(i).at, keys, copies);
+            inputs.push_back(to_heads(from, op.packed ? 3 : 1, wanted[i]));
+        }
+        attends_ = true;
+        const int heads = append(layer(), mine, std::move(inputs), {static_cast<int>(index_), 0, {}, {}});
+        return {to_rows(heads), true};
+    }
+
+    int copied_heads(int from, std::int64_t heads, std::int64_t copies) {
+        if (copies == 1) return from;
+        const Shape rows = shape_of(from);
+        const std::int64_t each = rows.back() / heads;
+        const int seen = seen_as(from, {rows.front(), heads, 1, each});
+        const Rearrangement more{
+            .kind = "expand", .inputs = {shape_of(seen)}, .output = {rows.front(), heads, copies, each}};
+        const int made = append(Label{part_.network.layers[at(from)]}.with(".copies"), more, {seen}, {});
+        return seen_as(made, {rows.front(), heads * copies * each});
+    }
+
+    int seen_as(int from, Shape to) {
+        if (shape_of(from) == to) return from;
+        return append(Label{part_.network.layers[at(from)]}.with(".view"), Flatten{shape_of(from), std::move(to)},
+                      {from}, {});
+    }
+    int transposed(int from, std::vector<std::int64_t> order) {
+        Rearrangement op{.kind = "transpose", .inputs = {shape_of(from)}, .output = {}, .numbers = std::move(order)};
+        for (const std::int64_t axis : op.numbers) op.output.push_back(op.inputs.front()[at(axis)]);
+        return append(Label{part_.network.layers[at(from)]}.with(".transpose"), std::move(op), {from}, {});
+    }
+    /// From the rank's rows, of all heads in `blocks` tensors beside each other, to all rows of its heads.
+    int to_heads(int from, std::int64_t blocks, const Shape& to) {
+        const Shape rows = shape_of(from);
+        const std::int64_t each = rows.back() / blocks / parts_;
+        const int turned = transposed(seen_as(from, {rows.front(), blocks, parts_, each}), {2, 0, 1, 3});
+        const int come =
+            communicate(Movement::all_to_all, turned, Label{part_.network.layers[at(from)]}, shape_of(turned));
+        return seen_as(come, to);
+    }
+    /// And back.
+    int to_rows(int from) {
+        const Shape all = shape_of(from);
+        const int sent = seen_as(from, {parts_, all.front() / parts_, all.back()});
+        const int come = communicate(Movement::all_to_all, sent, Label{part_.network.layers[at(from)]}, shape_of(sent));
+        return seen_as(transposed(come, {1, 0, 2}), {all.front() / parts_, parts_ * all.back()});
+    }
+
+    Held split(const auto&) { return on_all(); }
+
+    std::vector<std::vector<int>> readers_;
+    std::vector<Held> held_;       // by layer of the whole
+    std::vector<int> weights_at_;  // by layer of the whole: of the part, which has its weights
+    std::size_t index_ = 0;
+    bool attends_ = false;
+};
+
+}  // namespace
+
+Part split_context(const Network& network, const ContextAxis& axis) { return ContextSplitter{network, axis}.run(); }
+
+}  // namespace rehearse::schedule

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts are written out by hand for a decoder of one block: 4 tokens, 2 heads of 4, 11 words.
+#include "schedule/axes/context.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "models/zoo/transformer.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/plan.hpp"
+#include "tests/schedule/examples.hpp"
+
+namespace rehearse::schedule {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Network one_block(std::int64_t segments = 0) {
+    return models::transformer({.name = "one-block",
+                                .kind = models::TransformerKind::decoder,
+                                .layers = 1,
+                                .hidden = 8,
+                                .heads = 2,
+                                .vocabulary = 11,
+                                .positions = 4,
+                                .segments = segments},
+                               4);
+}
+
+const Layer& named(const Network& network, std::string_view name) {
+    for (const Layer& layer : network.layers) {
+        if (layer.name == name) return layer;
+    }
+    throw InputError(fmt::format("no layer '{}'", name));
+}
+
+/// "attention all-to-all 48": what moves, in the order of the steps.
+std::vector<std::string> moved(const Schedule& schedule) {
+    std::vector<std::string> all;
+    for (const Step& step : schedule.classes.front().steps) {
+        if (const auto* action = std::get_if<Communicate>(&step.action)) {
+            all.push_back(fmt::format("{} of {} along {}", to_string(action->kind), action->elements,
+                                      name_of(schedule.mesh, action->axis)));
+        }
+    }
+    return all;
+}
+
+// Of 3 samples each rank has 2 tokens: 3 x 2 x 24 numbers of queries, keys and values, 3 x 2 x 8 of the result. Then
+// gradients of all weights but the 2 x 8 positions that are the rank's own: the table of words 88, 16 of each of three
+// norms, 216 + 72 of attention's dense layers, 288 + 264 of the others.
+TEST(SplitContext, MovesTwiceForwardAndTwiceBackward) {
+    const Schedule schedule = schedule_of(one_block(), "data=1,context=2", 2, 3);
+    EXPECT_THAT(moved(schedule),
+                ElementsAre("all-to-all of 144 along context", "all-to-all of 48 along context",
+                            "all-to-all of 48 along context", "all-to-all of 144 along context",
+                            fmt::format("all-reduce of {} along data+context", 88 + 3 * 16 + 216 + 72 + 288 + 264)));
+    EXPECT_EQ(parameters(schedule.classes.front().part.network), parameters(schedule.network) - 2 * 8);
+    EXPECT_EQ(shards(schedule.mesh), 1);  // ranks that share samples
+}
+
+TEST(SplitContext, GivesEachRankItsTokensAndItsHeads) {
+    const Network whole = one_block();
+    const Part part = split_context(whole, {"context", 0, 2});
+    check(part.network);
+    EXPECT_EQ(named(part.network, "input").output, (Shape{2}));
+    EXPECT_EQ(named(part.network, "layer0.fc1").output, (Shape{2, 32}));
+    EXPECT_EQ(named(part.network, "layer0.attention").op,
+              (Op{Attention{.heads = 1, .queries = 4, .keys = 4, .head_size = 4, .causal = true, .packed = true}}));
+    EXPECT_EQ(named(part.network, "loss").op, (Op{SoftmaxLoss{.classes = 11, .rows = 2}}));
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+        const Layer& layer = part.network.layers[i];
+        if (parameters(layer.op) == 0) continue;
+        if (layer.name == "embedding.positions") {
+            EXPECT_THAT(part.origins[i].cuts, ElementsAre(Cut{1, 0, 0, 1}));
+            EXPECT_THAT(part.origins[i].summed, IsEmpty());
+        } else {
+            EXPECT_THAT(part.origins[i].summed, ElementsAre(0)) << layer.name;
+        }
+    }
+}
+
+// Half of each pass, but for moving: what is kept from forward to backward is half as much.
+TEST(SplitContext, KeepsHalfOfTheActivations) {
+    const Network network = models::load_network("gpt-h64-a4-l4-v128@32");
+    const auto kept = [&](std::string_view plan, std::int64_t devices) {
+        const Schedule schedule = schedule_of(network, plan, devices, 4);
+        return memory_use(schedule, schedule.classes.front()).activations.value;
+    };
+    EXPECT_NEAR(kept("data=1,context=2", 2) / kept("data=1", 1), 0.5, 0.06);
+    EXPECT_NEAR(kept("data=1,context=4", 4) / kept("data=1", 1), 0.25, 0.03);
+}
+
+// Which of two sentences a token is in goes by its place in the whole: all look up all, and keep their rows.
+TEST(SplitContext, LooksUpPartsOfSentencesOnAllRanks) {
+    const Part part = split_context(one_block(2), {"context", 0, 2});
+    EXPECT_EQ(named(part.network, "embedding").output, (Shape{4, 8}));
+    EXPECT_EQ(named(part.network, "embedding.slice").output, (Shape{2, 8}));
+    EXPECT_EQ(named(part.network, "head.scores").output, (Shape{4, 11}));  // of the same table
+}
+
+TEST(SplitContext, RefusesWhatRanksCannotShare) {
+    for (const auto& [network, ranks] :
+         {std::pair{one_block(), 4}, std::pair{one_block(), 3}, std::pair{two_dense(), 2}}) {
+        try {
+            split_context(network, {"context", 0, ranks});
+            ADD_FAILURE() << network.name << " on " << ranks;
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), HasSubstr("no attention whose rows and heads"));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace rehearse::schedule
