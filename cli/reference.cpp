@@ -93,13 +93,13 @@ std::string plans_page() {
     return text;
 }
 
-std::string machines_page() {
-    std::string text =
-        "# Keys of machine files\n\nA machine is a TOML file. Figures carry their unit in a string (`\"25GBps\"`) and "
-        "their source; an example and how to\nmake your own: [machine files](../machines.md). Unknown keys are "
-        "errors.\n";
-    text += written;
+// Two pages: tables before that of a node, and from there on.
+std::string machines_page(std::string_view title, std::string_view about, bool of_nodes) {
+    std::string text = fmt::format("# {}\n\n{}\n{}", title, about, written);
+    bool after = false;
     for (const models::MachineTable& table : models::machine_tables()) {
+        after = after || table.name == "[[node]]";
+        if (after != of_nodes) continue;
         text += fmt::format("\n## {}\n\n{}\n\n| key | value | meaning |\n|---|---|---|\n",
                             table.name == "top" ? "At the top" : code(table.name), table.about);
         for (const models::MachineKey& key : table.keys)
@@ -134,7 +134,17 @@ std::vector<std::pair<std::string, std::string>> reference_pages() {
         return fmt::format("# {}\n\n{}\n{}{}", title, about, written, table);
     };
     return {{"plan-words.md", plans_page()},
-            {"machine-files.md", machines_page()},
+            {"machine-files.md",
+             machines_page("Keys of machine files: devices and software",
+                           "A machine is a TOML file. Figures carry their unit in a string (`\"25GBps\"`) and their "
+                           "source; an example and how to make your own: [machine files](../machines.md). Unknown keys "
+                           "are errors. Nodes, links and storage have [a page of their own](machine-files-nodes.md).",
+                           false)},
+            {"machine-files-nodes.md",
+             machines_page("Keys of machine files: nodes, links, storage, charge",
+                           "What a [machine file](../machines.md) says of what lies between its devices; these and its "
+                           "software are on [another page](machine-files.md).",
+                           true)},
             {"frameworks.md", frameworks_page()},
             {"exit-codes.md", page("Exit codes", "With which `rehearse` ends, for scripts.", table_of(codes, "code"))},
             {"environment.md", page("Environment variables", "What `rehearse` reads of its environment.",

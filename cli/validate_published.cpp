@@ -10,7 +10,6 @@
 #include "cli/published_pictures.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "match/pattern.hpp"
 #include "validate/replay_rows.hpp"
 
 namespace rehearse::cli {
@@ -31,21 +30,6 @@ struct Group {
     int rows = 0, skipped = 0;
     RowErrors cold, anchored;
 };
-
-std::string searched(const PublishedRow& row) {
-    std::string text;
-    for (const char* column : {"id", "system", "machine", "device", "model", "precision", "strategy", "metric"}) {
-        text += row.text(column) + " ";
-    }
-    return text;
-}
-
-std::function<bool(const PublishedRow&)> matching(const std::string& filter) {
-    if (filter.empty()) return [](const PublishedRow&) { return true; };
-    return [pattern = match::Pattern{filter, "--filter"}](const PublishedRow& row) {
-        return pattern.is_in(searched(row));
-    };
-}
 
 Json row_json(const ReplayedRow& replayed) {
     const PublishedRow& row = replayed.row;
@@ -239,8 +223,8 @@ Report validate_published(const PublishedOptions& options, const Progress& progr
                                           : validate::read_published(read_file(options.file), options.file);
     validate::ReplayRules rules = validate::shipped_replay_rules();
     if (!options.rules.empty()) rules.add(read_file(options.rules), options.rules);
-    const std::vector<ReplayedRow> rows =
-        validate::replay_rows(all, rules, matching(options.filter), progress, validate::Pilots{options.pilots});
+    const std::vector<ReplayedRow> rows = validate::replay_rows(
+        all, rules, validate::rows_matching(options.filter, "--filter"), progress, validate::Pilots{options.pilots});
     if (rows.empty()) {
         throw InputError(options.filter.empty() ? fmt::format("{}: it has no rows", options.file)
                                                 : fmt::format("--filter '{}' matches no row", options.filter));

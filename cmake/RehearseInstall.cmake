@@ -7,6 +7,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md $
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rehearse)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/calibrate/published
   DESTINATION ${CMAKE_INSTALL_DATADIR}/rehearse COMPONENT rehearse FILES_MATCHING PATTERN "*.csv" PATTERN "*.toml" PATTERN "*.md")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/requests DESTINATION ${CMAKE_INSTALL_DATADIR}/rehearse COMPONENT rehearse)
 
 if(REHEARSE_SIM)
   set(libraries core prices models schedule sim predict search)

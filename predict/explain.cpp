@@ -44,8 +44,8 @@ std::string messaging_source(const Machine& machine) {
 
 std::string waiting_source() {
     return fmt::format(
-        "cards of a kind differ by {:.0f} % (DeepBench has two of a kind); the slowest of all, by order "
-        "statistics",
+        "cards of a kind differ by {:.1f} % (Sinha et al., SC22: five supercomputers); the slowest of all, by "
+        "order statistics",
         100 * card_spread);
 }
 

@@ -20,6 +20,7 @@ void bind_jobs(py::module_& module);
 void bind_predictions(py::module_& module);
 void bind_searches(py::module_& module);
 void bind_timelines(py::module_& module);
+void bind_validation(py::module_& module);
 
 /// Throws into Python what Ctrl-C asked for. Called with or without the interpreter's lock.
 void check_interrupts();

@@ -10,4 +10,5 @@ PYBIND11_MODULE(_rehearse, module) {
     rehearse::python::bind_jobs(module);
     rehearse::python::bind_predictions(module);
     rehearse::python::bind_searches(module);
+    rehearse::python::bind_validation(module);
 }

@@ -31,7 +31,7 @@ MAY_INCLUDE = {  # besides the folder itself
     "validate": {"core", "match", "prices", "models", "schedule", "sim", "predict", "cluster"},
     "report": {"core", "prices", "predict", "models", "picture"},
     "cli": {"core", "bench", "cluster", "match", "picture", "predict", "report", "search", "study", "validate"} | VERBS,
-    "python": {"core", "picture", "predict", "search", "models", "schedule", "sim", "trace"},
+    "python": {"core", "picture", "predict", "search", "validate", "models", "schedule", "sim", "trace"},
     "fuzz": {"core", "calibrate", "cluster", "match", "models", "run", "schedule", "search", "trace", "validate"},
     "gui": {"core", "picture", "predict", "report"} | VERBS - {"kernels", "run"},
 }

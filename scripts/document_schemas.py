@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the documents that `--format json` writes, in docs/schemas, held to what the program does write.
+"""JSON Schemas of the documents that commands write, in docs/schemas, held to what the program does write.
 
-document_schemas.py BINARY             runs the commands below and checks each document against its schema: a key that
-                                       is missing, new or of another type fails, with its path
-document_schemas.py BINARY --record    makes the schemas from these documents; read the difference before you commit it
-A key that some documents of a kind lack is optional. Needs python3-jsonschema; exits with 77 without it.
+document_schemas.py BINARY [MPIRUN...]     runs the commands below and checks each document against its schema: a key that
+                                           is missing, new or of another type fails, with its path, and so does a kind
+                                           that cli/ names and no command below writes
+document_schemas.py --record BINARY ...    makes the schemas from these documents; read the difference before you commit it
+A key that some documents of a kind lack is optional. MPIRUN: the words that start ranks. Needs python3-jsonschema; exits
+with 77 without it.
 """
 import json
 import os
@@ -17,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "schemas"
-OPEN = {"configuration", "host"}  # what was asked, and on which host: by command
+OPEN = {"configuration", "host", "args"}  # what was asked, on which host, and of which step: by command
 PREDICT = "predict --model resnet50 --machine summit --devices 6,384 --batch 32"
 COMMANDS = [
     PREDICT,
@@ -50,37 +52,100 @@ COMMANDS = [
     "predict --schedule {}/job.0.et {}/job.1.et --machine titanx-server",
     "calibrate --samples ROOT/tests/docs/all_reduce_perf.txt --machine selene --machine-out {}/samples.toml",
     "calibrate --trace ROOT/tests/data/profiles/mlp.json.gz --model mlp --batch 16 --machine cori-haswell --machine-out {}/trace.toml",
+    "predict --model resnet50 --machine summit --devices 384 --input alpine --sample 110kB --reading files=1:readers=6",
+    "study --model gpt-h16-a2-l1-v16@8 --space learning-rate=1e-2..1:log --population 2 --rounds 1 --steps 2 --batch 2",
+    "report {}/weak.json --output {}/application",
+    "models {}/counted.onnx --check",
+    "bench stream --filter L1 --threads 1 --rounds 1 --budget 1",
+    "bench peak --threads 1 --rounds 1 --budget 1",
+    "bench embedding --rounds 1 --budget 1",
+    "bench files {}/samples --rounds 1 --budget 1",
+    "bench gemm matmul:n8m8n8k8:f32:forward --tune --budget 1",
+    "bench tuned",
+    "run --model lenet5 --batch 4 --steps 2 --check-gradients",
+    "run --model lenet5 --batch 4 --steps 8 --plan data:learners=1 --tune-learners 2 --tuning-steps 2",
+    "run --model lenet5 --batch 4 --steps 3 --target-loss 0.01 --target-samples 8",
+    "validate --filter p100",
+    "validate --set neusight --filter elementwise",
+    "validate --set megatron --samples {}/vtrain.csv",
+    "validate --set nccl --samples {}/nccl.csv",
+    "validate --set llm",
+    "validate --set published --filter azure-batchai-horovod-00|aries-osu-00",
 ]
+RANKS = [  # as COMMANDS, by two ranks or as many as its server and workers
+    (2, "bench p2p --max 64B --rounds 1 --budget 1"),
+    (2, "bench allreduce --max 64B --rounds 1 --budget 1"),
+    (3, "run --model lenet5 --batch 4 --steps 3 --plan server=1,data --patience 20s"),
+]
+FILES = ["application/report.json", "predicted.json"]  # documents in files of their own
 PREPARE = [
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 32 --trace {}/predicted.json",
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 16 --trace {}/measured.json",
     "schedule --model resnet32 --machine titanx-server --plan data=2 --batch 32 --to chakra --prefix {}/job",
+    PREDICT + " --format json --output {}/weak.json",
 ]
 SOMETIMES = {"memory_bound_fraction"}  # where the roof could be measured beside other work
 TABLES = {"peaks_flops_per_s"}  # by the types of numbers that the host computes in
+WORDS = {"", "otherData"}  # of the format, even in capitals: a document, and what a Chrome trace says of itself
+FORMS = {  # kinds whose documents have forms, told apart by what was asked: all keys of each form are needed
+    "rehearse.bench/1": lambda asked: "kind" in asked,
+    "rehearse.validation/1": lambda asked: asked["set"],
+}
 UNITS = [("_per_s", "a second"), ("_s", "seconds"), ("_bytes", "bytes"), ("_flops", "floating-point operations")]
 
 
-def ask(binary, command, folder, *more):
-    words = [word.replace("{}", folder).replace("ROOT", str(ROOT)).replace("{{", "{").replace("}}", "}")
+def ask(program, command, folder, *more):
+    """Stdout of the program, given as the words that start it."""
+    words = [word.replace("{}", str(folder)).replace("ROOT", str(ROOT)).replace("{{", "{").replace("}}", "}")
              for word in command.split()]
     unmeasured = os.environ | {"REHEARSE_HOME": folder}  # what a host has measured adds keys
-    done = subprocess.run([binary, *words, *more, "-q"], capture_output=True, text=True, cwd=folder, env=unmeasured)
-    if done.returncode not in (0, 1):
+    done = subprocess.run([*program, *words, *more, "-q"], capture_output=True, text=True, cwd=folder, env=unmeasured)
+    if done.returncode not in (0, 1) or "--format" in more and not done.stdout:
         sys.exit(f"rehearse {command}: exit {done.returncode}: {done.stderr}")
     return done.stdout
 
 
-def documents(binary):
+def entry(number, text):
+    """A field of protobuf that holds bytes, shorter than 128."""
+    return bytes([number << 3 | 2, len(text)]) + text
+
+
+def prepare(program, folder):
+    """What the commands read."""
+    for command in PREPARE:
+        ask(program, command, folder)
+    said = entry(14, entry(1, b"rehearse.parameters") + entry(2, b"25557032"))  # ModelProto.metadata_props
+    (folder / "counted.onnx").write_bytes((ROOT / "tests/data/onnx/light_resnet50.onnx").read_bytes() + said)
+    for name, table in (("vtrain", "megatron/vtrain_single"), ("nccl", "nccl/measured")):
+        rows = (ROOT / "calibrate" / f"{table}.csv").read_text().splitlines(keepends=True)
+        (folder / f"{name}.csv").write_text("".join(rows[:12]))
+    (folder / "samples").mkdir()
+    for i in range(4):
+        (folder / "samples" / str(i)).write_bytes(bytes(100_000))
+
+
+def documents(binary, mpirun):
     """What the commands write, by kind: "prediction" of "rehearse.prediction/1"."""
     found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for command in PREPARE:
-            ask(binary, command, folder)
-        for command in COMMANDS:
-            document = json.loads(ask(binary, command, folder, "--format", "json"))
-            found.setdefault(document["schema"], []).append((command, document))
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prepare([binary], folder)
+        started = [([binary], command) for command in COMMANDS]
+        started += [([*mpirun, "-n", str(ranks), binary], command) for ranks, command in RANKS]
+        written = [(command, ask(program, command, folder, "--format", "json")) for program, command in started]
+        written += [(file, (folder / file).read_text()) for file in FILES]
+    for command, text in written:
+        document = json.loads(text)
+        schema = document.get("schema") or document["otherData"]["schema"]  # a Chrome trace keeps it there
+        found.setdefault(schema, []).append((command, document))
     return found
+
+
+def unheard_of(found):
+    """Kinds that the sources of cli/ name and no command above has written; a name's end may be the command's word."""
+    named = {kind for file in sorted((ROOT / "cli").glob("*.cpp")) for kind in re.findall(r'\bdocument\(\s*"([a-z-]+)"', file.read_text())}
+    written = {kind.removeprefix("rehearse.").split("/")[0] for kind in found}
+    return sorted(kind for kind in named if not any(each == kind or kind.endswith("-") and each.startswith(kind) for each in written))
 
 
 def type_of(value):
@@ -93,7 +158,7 @@ def type_of(value):
 
 def is_table_of_names(dicts):
     """Whether keys are names of the user's, as of layers or links, and not words of the format."""
-    return any(not re.fullmatch(r"[a-z][a-z0-9_]*", key) for one in dicts for key in one)
+    return any(not re.fullmatch(r"[a-z][a-z0-9_]*(_GBps)?", key) for one in dicts for key in one)
 
 
 def schema_of(values, name=""):
@@ -107,7 +172,7 @@ def schema_of(values, name=""):
         schema["items"] = schema_of(lists, name)
     dicts = [value for value in values if isinstance(value, dict)]
     if dicts and name not in OPEN:
-        if name in TABLES or is_table_of_names(dicts):
+        if name in TABLES or name not in WORDS and is_table_of_names(dicts):
             schema["additionalProperties"] = schema_of([item for one in dicts for item in one.values()])
         else:
             keys = list(dict.fromkeys(key for one in dicts for key in one))
@@ -115,6 +180,22 @@ def schema_of(values, name=""):
             schema["required"] = [key for key in keys if key not in SOMETIMES and all(key in one for one in dicts)]
             schema["additionalProperties"] = False
     return schema
+
+
+def needs(schema):
+    """What of a schema says which keys there must be."""
+    kept = {key: needs(each) for key, each in schema.get("properties", {}).items()}
+    kept = {"properties": kept} if (kept := {key: each for key, each in kept.items() if each}) else {}
+    if "items" in schema and (items := needs(schema["items"])):
+        kept["items"] = items
+    return kept | ({"required": schema["required"]} if schema.get("required") else {})
+
+
+def forms_of(kind, documents):
+    forms = {}
+    for document in documents:
+        forms.setdefault(FORMS[kind](document["configuration"]), []).append(document)
+    return [needs(schema_of(each)) for each in forms.values()]
 
 
 def path_of(kind):
@@ -125,7 +206,10 @@ def record(found):
     FOLDER.mkdir(exist_ok=True)
     for kind, each in found.items():
         schema = schema_of([document for _, document in each])
-        schema["properties"]["schema"] = {"const": kind}
+        of_trace = schema["properties"].get("otherData", schema)
+        of_trace["properties"]["schema"] = {"const": kind}
+        if kind in FORMS:
+            schema["anyOf"] = forms_of(kind, [document for _, document in each])
         head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind}
         path_of(kind).write_text(json.dumps(head | schema, indent=1) + "\n")
 
@@ -136,10 +220,15 @@ def main():
     except ImportError:
         print("python3-jsonschema is not installed")
         return 77
-    found = documents(pathlib.Path(sys.argv[1]).resolve())
-    if "--record" in sys.argv:
+    recording = sys.argv[1] == "--record"
+    binary, *mpirun = sys.argv[2 if recording else 1:]
+    found = documents(pathlib.Path(binary).resolve(), mpirun or ["mpirun", "--oversubscribe"])
+    if recording:
         record(found)
-    wrong = 0
+    missing = unheard_of(found)
+    for kind in missing:
+        print(f"no command here writes a document '{kind}': add one to COMMANDS")
+    wrong = len(missing)
     for kind, each in found.items():
         validator = jsonschema.Draft202012Validator(json.loads(path_of(kind).read_text()))
         for command, document in each:

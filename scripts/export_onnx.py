@@ -3,14 +3,14 @@
 """Exports a PyTorch network as Rehearse reads it: for training, named by its modules, without its weights.
 
 As a program, with a Python expression for the network and the shapes of its inputs, batch first ("int:" for ids):
-  rehearse-export-onnx 'torchvision.models.resnet50()' 2x3x224x224 resnet50.onnx
-  rehearse-export-onnx 'my_package.Gpt(layers=12)' int:2x1024 gpt.onnx
-  rehearse-export-onnx --loss mse 'my_package.Autoencoder()' 2x1x64x64 coder.onnx
+  export_onnx.py 'torchvision.models.resnet50()' 2x3x224x224 resnet50.onnx
+  export_onnx.py 'my_package.Gpt(layers=12)' int:2x1024 gpt.onnx
+  export_onnx.py --loss mse 'my_package.Autoencoder()' 2x1x64x64 coder.onnx
 As a function:
   from export_onnx import export
   export(network, (torch.zeros(2, 3, 224, 224),), "resnet50.onnx")
 
-PyTorch 1.13 and later, without a GPU. An export for inference would fold batch normalization into convolutions and leave
+Needs PyTorch 1.13 or later and nothing else, and no GPU; `rehearse.torch.network` does the same without a file. An export for inference would fold batch normalization into convolutions and leave
 dropout out. The file says besides, which ONNX itself does not, which tensors are buffers, not parameters, and how many
 parameters and multiply-adds PyTorch counts: `rehearse models FILE --check` compares.
 """
@@ -74,6 +74,61 @@ def cross_entropy(made, labels):
     return torch.nn.functional.cross_entropy(made.flatten(0, 1) if tokens else made, labels.flatten() if tokens else labels)
 
 
+# Of ONNX's messages (onnx.proto): numbers of the fields that are read or left out here, and the type of 32-bit floats.
+GRAPH, METADATA, INITIALIZER, DATA_TYPE, RAW_DATA, FLOAT = 7, 14, 5, 2, 9, 1
+
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def field(number, data):
+    """A field of protobuf that holds bytes (https://protobuf.dev/programming-guides/encoding)."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def fields(message):
+    """(number, value, whole) of each field of a message of protobuf: an integer or bytes, and the field as it stands."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(message):
+        begun = at
+        key = number()
+        if key & 7 == 0:
+            value = number()
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or number()
+            value = message[at:at + size]
+            at += size
+        yield key >> 3, value, message[begun:at]
+
+
+def without_weights(model):
+    """The bytes of an .onnx file without the data of its tensors of floats above 64 KiB, whose shapes stay."""
+    def bare(tensor):
+        found = list(fields(tensor))
+        large = (DATA_TYPE, FLOAT) in [each[:2] for each in found] and any(n == RAW_DATA and len(v) > 65536 for n, v, _ in found)
+        return b"".join(whole for n, _, whole in found if not (large and n == RAW_DATA))
+
+    def light(graph):
+        return b"".join(field(INITIALIZER, bare(value)) if n == INITIALIZER else bytes(whole) for n, value, whole in fields(graph))
+    return b"".join(field(GRAPH, light(value)) if n == GRAPH else bytes(whole) for n, value, whole in fields(memoryview(model)))
+
+
 # Spelled out: PyTorch 1.13 exports none of mse_loss and l1_loss.
 LOSSES = {
     "mse": lambda made, target: (made - target).pow(2).mean(),
@@ -115,21 +170,16 @@ def export(network, inputs, path, opset=13, weights=False, loss=None):
                           dynamic_axes={name: {0: "batch"} for name in names}, **options)
     finally:
         put_back()
-    import onnx  # Debian: python3-onnx; elsewhere: pip install onnx
-    model = onnx.load_model_from_string(stream.getvalue())
-    for tensor in [] if weights else model.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.raw_data) > 65536:
-            tensor.ClearField("raw_data")
+    file = stream.getvalue() if weights else without_weights(stream.getvalue())
     with torch.no_grad(), Count() as count:
         network(*inputs)
     said = {"buffers": ",".join(name for name, _ in network.named_buffers()),
             "parameters": sum(each.numel() for each in network.parameters()),
             "multiply_adds": count.sum / inputs[0].shape[0]}
     for key, value in said.items():  # for `rehearse models FILE --check`
-        entry = model.metadata_props.add()
-        entry.key, entry.value = f"rehearse.{key}", str(value)
-    with open(path, "wb") as file:
-        file.write(model.SerializeToString())
+        file += field(METADATA, field(1, f"rehearse.{key}".encode()) + field(2, str(value).encode()))
+    with open(path, "wb") as out:
+        out.write(file)
 
 
 def tensor(text):

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 HEAD = """# JSON documents
 
-What commands write with `--format json`. Each document names its kind in `schema`; the unit of a figure stands in the name of
+What commands write with `--format json`, and in files of their own (`report.json`, a timeline as `.json`). Each document names its kind in `schema`; the unit of a figure stands in the name of
 its key (`_s`, `_bytes`, `_flops`). The JSON Schemas lie in [docs/schemas](../schemas); a test holds them to real output.
 
 <!-- Written by scripts/reference_pages.py from docs/schemas. -->
@@ -78,8 +78,12 @@ def pages(binary):
     return {name: wrap_prose.fixed(text) for name, text in made.items()}
 
 
+def machine_pages():
+    return "".join(file.read_text() for file in sorted(FOLDER.glob("machine-files*.md")))
+
+
 def keys_of_page():
-    return set(re.findall(r"^\| `(\w+)` \|", (FOLDER / "machine-files.md").read_text(), re.MULTILINE))
+    return set(re.findall(r"^\| `(\w+)` \|", machine_pages(), re.MULTILINE))
 
 
 def keys_of_reader():
@@ -153,7 +157,7 @@ def main():
     wrong += [f"machine-files.md: the reader knows '{key}', the page does not" for key in sorted(keys_of_reader() - page)]
     wrong += [f"machine-files.md: a shipped machine has '{key}', the page does not" for key in sorted(keys_of_files() - page)]
     wrong += [f"machine-files.md: '{key}' is read nowhere" for key in sorted(page - keys_of_reader() - keys_of_files() - tables)]
-    text = (FOLDER / "machine-files.md").read_text()
+    text = machine_pages()
     wrong += [f"machine-files.md: no table '{table}'" for table in sorted(tables) if not re.search(rf"\b{table}\b", text)]
     named = set(re.findall(r"^\| `([A-Z_]+)` \|", (FOLDER / "environment.md").read_text(), re.MULTILINE))
     wrong += [f"environment.md: the sources read {name}" for name in sorted(variables() - named)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast one core stacks samples into a batch: 128 of 3 x 224 x 224 numbers, of 1024, into a mapping that is new for
 // each batch, as an allocator gives it above 32 MiB. g++ -O2 -std=c++20 scripts/stack_rate.cpp -o stack_rate &&
-// ./stack_rate What it prints with 2 MiB pages is predict's --loader inline:stack=RATE (docs/conditions.md).
+// ./stack_rate What it prints with 2 MiB pages is predict's --loader inline:stack=RATE (docs/input.md).
 #include <sys/mman.h>
 
 #include <algorithm>

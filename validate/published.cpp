@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "match/pattern.hpp"
 #include "models/csv.hpp"
 #include "validate/published_files.hpp"
 #include "validate/replay_rules.hpp"
@@ -70,6 +71,17 @@ std::vector<PublishedRow> read_published(std::string_view text, const std::strin
         rows.push_back(std::move(row));
     }
     return rows;
+}
+
+std::function<bool(const PublishedRow&)> rows_matching(std::string_view expression, std::string_view what) {
+    if (expression.empty()) return [](const PublishedRow&) { return true; };
+    return [pattern = match::Pattern{expression, what}](const PublishedRow& row) {
+        std::string text;
+        for (const char* column : {"id", "system", "machine", "device", "model", "precision", "strategy", "metric"}) {
+            text += row.text(column) + " ";
+        }
+        return pattern.is_in(text);
+    };
 }
 
 std::vector<PublishedRow> shipped_published() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,10 @@ struct PublishedRow {
 /// provenance; others are kept. Columns "run.network", "run.machine", "run.plan", ... are settings of the row itself
 /// (validate/replay_rules.hpp) and need a "run.why"; InputError for one that is no setting.
 std::vector<PublishedRow> read_published(std::string_view text, const std::string& origin);
+
+/// Rows in whose id, system, machine, device, model, precision, strategy or metric the regular expression matches; all
+/// of an empty one. InputError with `what` in front where it is none.
+std::function<bool(const PublishedRow&)> rows_matching(std::string_view expression, std::string_view what);
 
 /// Those of calibrate/published/.
 std::vector<PublishedRow> shipped_published();

@@ -11,10 +11,10 @@ times in ten. What is wrong raises InputError (a ValueError), what cannot be Inf
 """
 from . import _rehearse, _tables
 from ._rehearse import (BackendError, InfeasibleError, InputError, Machine, Network, Point, Prediction, RankedPlan, Schedule,
-                        Search, Timeline, __version__, frameworks, machines, networks)
+                        Search, Timeline, Validation, __version__, frameworks, machines, networks)
 
 __all__ = ["BackendError", "InfeasibleError", "InputError", "Machine", "Network", "Point", "Prediction", "RankedPlan", "Schedule",
-           "Search", "Timeline", "frameworks", "machines", "networks", "predict", "schedule", "search"]
+           "Search", "Timeline", "Validation", "frameworks", "machines", "networks", "predict", "schedule", "search", "validate"]
 
 _tables.attach()
 
@@ -71,3 +71,13 @@ def schedule(model, machine="summit", *, devices=1, plan="data", batch=32, globa
     """Which rank does what, in which order, without time. Returns a Schedule; print(schedule.draw()) shows it."""
     return _rehearse.schedule(_network(model, fuse), _machine(machine),
                               _words(plan, batch, global_batch, precision, optimizer), devices)
+
+
+def validate(filter="", *, rows=None):
+    """Published training runs and collectives, predicted from their settings: how far off are we?
+
+    filter: a regular expression; the rows in whose id, system, machine, device, model, precision, strategy or metric it
+    matches. rows: a .csv file with the columns of calibrate/published, instead of the rows that come with the package.
+    All of these take minutes. Returns a Validation: summary, to_dicts(), to_dataframe().
+    """
+    return _rehearse.validate(filter, "" if rows is None else str(rows))

@@ -54,6 +54,16 @@ def _table(points):
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _errors(summary):
+    body = ""
+    for name, errors in summary.items():
+        figures = [f"{100 * errors[key]:.1f} %" if key in errors else "" for key in ("median_error", "p90_error", "in_band")]
+        cells = "".join(f'<td style="text-align:right">{each}</td>' for each in (name, errors["rows"], *figures))
+        body += f"<tr>{cells}</tr>"
+    head = "".join(f"<th>{each}</th>" for each in ("", "rows", "median error", "90th percentile", "in band"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def _arrays(timeline):
     import numpy
     return {name: numpy.asarray(column) for name, column in timeline.columns().items()}
@@ -97,5 +107,9 @@ def attach():
     prediction.__repr__ = lambda self: "<rehearse.Prediction\n  " + "\n  ".join(repr(each) for each in self.points) + ">"
     search.to_dicts = lambda self: _rows(self.plans, PLAN)
     search.to_dataframe = lambda self: _frame(_rows(self.plans, PLAN))
+    validation = _rehearse.Validation
+    validation.to_dataframe = lambda self: _frame(self.to_dicts())
+    validation._repr_html_ = lambda self: _errors(self.summary)
+    validation.__repr__ = lambda self: f"<rehearse.Validation of {len(self)} rows, {self.summary['cold']['rows']} predicted cold>"
     timeline.to_arrays = _arrays
     timeline.to_dataframe = lambda self: _frame(_arrays(self))

@@ -6,19 +6,27 @@ import tempfile
 from ._rehearse import Network
 
 
-def network(model, example_inputs, *, fuse="off", allow_unknown=False, opset=13):
-    """The Network of a torch.nn.Module: exported in training mode to a temporary file and read back.
+def network(model, example_inputs, *, loss=None, fuse="off", allow_unknown=False, opset=13):
+    """The Network of a torch.nn.Module, as it is trained; the module is left as it was.
 
-    example_inputs: a tensor or a tuple of them, with the batch in front. Layers have the names that the export gives them.
+    example_inputs: a tensor or a tuple of them, with the batch in front. loss: "mse", "l1", "bce" or "cross-entropy" of the
+    output and of a target, which becomes the last input; None where the module makes its loss itself or none is wanted.
+    Layers have the names of the modules. No weights are written: shapes alone go through a temporary .onnx file.
     """
     import torch
+
+    from . import _export_onnx
     inputs = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
-    training = model.training
-    with tempfile.TemporaryDirectory() as folder:
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         path = os.path.join(folder, type(model).__name__ + ".onnx")
         try:
-            torch.onnx.export(model, inputs, path, training=torch.onnx.TrainingMode.TRAINING,
-                              do_constant_folding=False, opset_version=opset)
+            _export_onnx.export(model, inputs, path, opset=opset, loss=loss)
         finally:
-            model.train(training)
+            for module, training in modes:
+                module.training = training
+            with torch.no_grad():
+                for buffer, kept in buffers:
+                    buffer.copy_(kept)
         return Network(path, fuse=fuse, allow_unknown=allow_unknown)

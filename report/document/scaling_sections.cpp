@@ -141,7 +141,8 @@ std::string nodes_text(std::int64_t nodes) { return fmt::format("{} node{}", gro
 Section scaling_section(const Application& application) {
     Section section{"Scaling", {}};
     const ScalingStudy& first = application.studies.front();
-    const bool any_measured = std::ranges::any_of(first.points, [](const predict::Point& p) { return !!p.measured; });
+    const bool any_measured =
+        std::ranges::any_of(first.points, [](const predict::Point& p) { return p.measured || p.anchor; });
     section.blocks.push_back(Paragraph{fmt::format(
         "Training of {}{} on {} ({}). A row is measured where the step was timed, anchored where "
         "the prediction is scaled to a measured step, and predicted where nothing of this "

@@ -17,7 +17,7 @@ namespace rehearse::sim {
 /// the device. Both rates are a process's by itself.
 struct Loader {
     /// 77 MB, 128 samples, into a new mapping of 2 MiB pages by one core of an AMD EPYC (Zen 4): 12 to 14 ms, medians
-    /// of 15, five times (scripts/stack_rate.cpp; docs/conditions.md says what 4 KiB pages do). 0: they are stacked.
+    /// of 15, five times (scripts/stack_rate.cpp; docs/input.md says what 4 KiB pages do). 0: they are stacked.
     Bandwidth stack{6e9};
     /// To the device; absent: `pageable` of the narrowest link on its route from the processor, and nothing to a
     /// processor (DeviceClass::host), which computes where the batch lies.
@@ -30,7 +30,7 @@ struct Loader {
 std::optional<Loader> parse_loader(const std::string& text);
 
 /// Of six bandwidthTests of pageable memory that others published, host to device, over the rate of the link: 0.10,
-/// 0.24 (GTX 1080 Ti), 0.32 and 0.45 (A100), 0.35 (P100 by NVLink), 0.58 (K80), the middle (docs/conditions.md).
+/// 0.24 (GTX 1080 Ti), 0.32 and 0.45 (A100), 0.35 (P100 by NVLink), 0.58 (K80), the middle (docs/input.md).
 inline constexpr double pageable = 0.33;
 /// Names of the tiers through which a batch goes.
 inline constexpr std::string_view stacking = "stacking", to_device = "to-device";

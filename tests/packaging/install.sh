@@ -18,6 +18,7 @@ man --warnings -l "$prefix/share/man/man1/rehearse-predict.1" >"$work/page" 2>"$
 bash -c "source '$prefix/share/bash-completion/completions/rehearse'
          COMP_WORDS=(rehearse predict --mac) COMP_CWORD=2; _rehearse; [ \"\${COMPREPLY[*]}\" = --machine ]" || fail "bash completes nothing"
 [ -s "$prefix/share/rehearse/machines/summit.toml" ] || fail "no machine files"
+[ -s "$prefix/share/rehearse/requests/resnet50-summit.toml" ] || fail "no requests"
 
 cmake -S "$source/packaging/example" -B "$work/example" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" >"$work/log" 2>&1 || { cat "$work/log"; fail "the example is not configured"; }
 cmake --build "$work/example" >"$work/log" 2>&1 || { cat "$work/log"; fail "the example is not built"; }

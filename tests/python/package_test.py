@@ -125,6 +125,21 @@ class Others(unittest.TestCase):
         self.assertAlmostEqual(said["plans"][0]["step_s"], found.plans[0].step_s, places=9)
         self.assertEqual(len(found.to_dicts()), 3)
 
+    def test_validation_is_the_programs(self):
+        said = program("validate", "--set", "published", "--filter", "azure-batchai-horovod-00")
+        validation = rehearse.validate("azure-batchai-horovod-00")
+        self.assertEqual([row["id"] for row in validation.to_dicts()], [row["id"] for row in said["rows"]])
+        for theirs, ours in zip(said["rows"], validation.to_dicts()):
+            self.assertEqual(theirs["published"], ours["published"])
+            self.assertAlmostEqual(theirs["cold_predicted"] / ours["cold"], 1, places=9)
+            self.assertLess(ours["cold_low"], ours["cold_high"])
+        for kind, errors in validation.summary.items():
+            self.assertEqual(errors["rows"], said["summary"][kind]["rows"])
+            self.assertAlmostEqual(errors["median_error"], said["summary"][kind]["median_error"], places=9)
+        self.assertEqual(validation._repr_html_().count("<tr>"), 3)
+        with self.assertRaisesRegex(rehearse.InputError, "filter '\\('"):
+            rehearse.validate("(")
+
     def test_schedules_are_drawn(self):
         drawn = rehearse.schedule("lenet5", devices=2, plan="pipe=2:microbatches=2").draw()
         self.assertIn("stage0", drawn)
