@@ -51,8 +51,16 @@ int Import::parameter(const std::string& tensor) {
 
 int Import::moved_parameter(const std::string& name) {
     const Value& value = graph.value(name);
-    const int whole = parameter(value.weights.front());
     const Shape dims = of_one(graph, value);
+    // Of a tensor that is cut, each piece counts with who reads it.
+    const std::string part = graph.keeps_values() ? "" : part_of(name, value.weights.front());
+    if (!part.empty() && !places.contains(value.weights.front()) && !owners.contains(part)) {
+        const int piece = builder.layer(name_for(called(name)), Parameter{dims}, {});
+        owners.emplace(part, piece);
+        places[name] = {piece, ""};
+        return piece;
+    }
+    const int whole = parameter(value.weights.front());
     if (!value.places && elements(dims) == elements(builder.shape(whole))) {
         places[name] = {whole, ""};
         return whole;

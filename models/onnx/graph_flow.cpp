@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "models/onnx/graph.hpp"
+#include "models/onnx/made_nodes.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -36,56 +36,53 @@ const onnx::GraphProto* graph_of(const onnx::NodeProto& node, std::string_view a
     return found == node.attribute().end() ? nullptr : &found->g();
 }
 
-onnx::NodeProto copy_of(const std::string& from, const std::string& to) {
-    onnx::NodeProto node;
-    node.set_op_type("Identity");
-    node.add_input(from);
-    node.add_output(to);
-    return node;
-}
-
-onnx::NodeProto constant_node(const std::string& name, std::int64_t value, onnx::TensorProto::DataType type) {
-    onnx::NodeProto node;
-    node.set_op_type("Constant");
-    node.add_output(name);
-    auto& attribute = *node.add_attribute();
-    attribute.set_name("value");
-    attribute.set_type(onnx::AttributeProto::TENSOR);
-    attribute.mutable_t()->set_data_type(type);
-    if (type == onnx::TensorProto::INT64) attribute.mutable_t()->add_int64_data(value);
-    if (type != onnx::TensorProto::INT64) attribute.mutable_t()->add_int32_data(static_cast<std::int32_t>(value));
-    return node;
-}
+onnx::NodeProto copy_of(const std::string& from, const std::string& to) { return made_by("Identity", "", {from}, to); }
 
 // What several values are one after the other along an axis, a new one where it is asked for.
 std::vector<onnx::NodeProto> joined(const std::vector<std::string>& made, const std::string& to, std::int64_t along,
                                     bool fresh) {
     std::vector<onnx::NodeProto> nodes;
-    onnx::NodeProto join;
-    join.set_op_type("Concat");
-    auto& axis = *join.add_attribute();
-    axis.set_name("axis");
-    axis.set_type(onnx::AttributeProto::INT);
-    axis.set_i(along);
+    onnx::NodeProto join = made_by("Concat", "", {}, to);
+    attribute(join, "axis", onnx::AttributeProto::INT).set_i(along);
     for (const std::string& each : made) {
         if (!fresh) {
             join.add_input(each);
             continue;
         }
         const std::string row = fmt::format("{}.row{}.{}", each, join.input_size(), to);
-        onnx::NodeProto& node = nodes.emplace_back();
-        node.set_op_type("Unsqueeze");
-        node.add_input(each);
-        node.add_output(row);
-        auto& axes = *node.add_attribute();
-        axes.set_name("axes");
-        axes.set_type(onnx::AttributeProto::INTS);
-        axes.add_ints(along);
+        nodes.push_back(made_by("Unsqueeze", "", {each}, row));
+        attribute(nodes.back(), "axes", onnx::AttributeProto::INTS).add_ints(along);
         join.add_input(row);
     }
-    join.add_output(to);
     nodes.push_back(join);
     return nodes;
+}
+
+// What makes the pieces of a SplitToSequence, all of `size` along its axis, and their names; nothing where it cuts
+// otherwise.
+std::optional<std::vector<onnx::NodeProto>> pieces(const onnx::NodeProto& node, const Shape& dims, double size,
+                                                   std::vector<std::string>& names) {
+    const auto rank = static_cast<std::int64_t>(dims.size());
+    const std::int64_t axis = integer(node, "axis", 0) + (integer(node, "axis", 0) < 0 ? rank : 0);
+    if (axis < 0 || axis >= rank) return std::nullopt;
+    const auto whole = static_cast<double>(dims[static_cast<std::size_t>(axis)]);
+    if (!(size >= 1 && size <= whole) || std::fmod(whole, size) != 0 || whole / size > static_cast<double>(most_made))
+        return std::nullopt;
+    const bool lines = node.input_size() < 2 && integer(node, "keepdims", 1) == 0;  // the axis goes
+    std::vector<onnx::NodeProto> nodes;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(whole / size); ++i) {
+        names.push_back(fmt::format("{}.piece{}", node.output(0), i));
+        if (!lines) continue;
+        const std::string index = names.back() + ".index";
+        nodes.push_back(constant_node(index, static_cast<std::int64_t>(i), onnx::TensorProto::INT64));
+        nodes.push_back(made_by("Gather", "", {node.input(0), index}, names.back()));
+        attribute(nodes.back(), "axis", onnx::AttributeProto::INT).set_i(axis);
+    }
+    if (lines) return nodes;
+    onnx::NodeProto split = made_by("Split", "", {node.input(0)}, names.front());
+    for (std::size_t i = 1; i < names.size(); ++i) split.add_output(names[i]);
+    attribute(split, "axis", onnx::AttributeProto::INT).set_i(axis);
+    return std::vector{split};
 }
 
 }  // namespace
@@ -102,6 +99,15 @@ bool OnnxGraph::put_sequence(const onnx::NodeProto& node, std::vector<const onnx
                       made = node.output_size() > 0 ? node.output(0) : "";
     if (type == "SequenceEmpty" || type == "SequenceConstruct") {
         sequences_[made].assign(node.input().begin(), node.input().end());
+        return true;
+    }
+    if (type == "SplitToSequence" && dims(first)) {
+        const auto size = node.input_size() > 1 ? scalar(node.input(1)) : std::optional<double>{1};
+        std::vector<std::string> names;
+        auto nodes = size ? pieces(node, *dims(first), *size, names) : std::nullopt;
+        if (!nodes) return false;
+        open_up(*std::move(nodes), open);
+        sequences_[made] = std::move(names);
         return true;
     }
     const auto found = sequences_.find(first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that are put in where an export for inference left none, and which tensors show what they were made of.
+// Nodes that are put into a graph: for control flow that is known, and for what an export for inference folded.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +32,19 @@ inline onnx::NodeProto integers_as(const std::string& output, const std::vector<
     onnx::NodeProto node = made_by("Constant", output, {}, output);
     auto& list = attribute(node, "value_ints", onnx::AttributeProto::INTS);
     for (const std::int64_t value : values) list.add_ints(value);
+    return node;
+}
+
+inline onnx::NodeProto constant_node(const std::string& name, std::int64_t value, onnx::TensorProto::DataType type) {
+    onnx::NodeProto node;
+    node.set_op_type("Constant");
+    node.add_output(name);
+    auto& value_of = *node.add_attribute();
+    value_of.set_name("value");
+    value_of.set_type(onnx::AttributeProto::TENSOR);
+    value_of.mutable_t()->set_data_type(type);
+    if (type == onnx::TensorProto::INT64) value_of.mutable_t()->add_int64_data(value);
+    if (type != onnx::TensorProto::INT64) value_of.mutable_t()->add_int32_data(static_cast<std::int32_t>(value));
     return node;
 }
 

@@ -19,8 +19,8 @@ bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
     for (int steps = 0;
          steps < 8 && made != nullptr && (made->op_type() == "Reshape" || made->op_type() == "Transpose"); ++steps)
         made = made->input_size() > 0 ? import.graph.value(made->input(0)).maker : nullptr;
-    const bool program = !import.graph.stores_weights() && made != nullptr &&
-                         (made->op_type() == "Constant" || made->op_type() == "ConstantOfShape");
+    const bool program = made != nullptr && (made->op_type() == "ConstantOfShape" ||
+                                             (made->op_type() == "Constant" && !import.graph.stores_weights()));
     return value.kind == Value::Kind::constant && value.weights.empty() && floating(value.element) && !program;
 }
 

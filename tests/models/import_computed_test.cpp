@@ -152,6 +152,21 @@ TEST(Flow, ALoopOfAKnownLengthIsItsTurns) {
     EXPECT_THROW(imported(loop(60000)), InputError);
 }
 
+// As operator set 11 has a list that a scripted loop fills: a tensor that is cut into its rows.
+TEST(Sequences, OfATensorsRowsAreKnown) {
+    OnnxFile file({-1, 3, 4}, 11);
+    auto& split = file.node("SplitToSequence", {"x"}, "rows");
+    set(split, "axis", std::int64_t{1});
+    set(split, "keepdims", std::int64_t{0});
+    auto& joined = file.node("ConcatFromSequence", {"rows"}, "together");
+    set(joined, "axis", std::int64_t{1});
+    file.weights("fc.weight", {12, 2});
+    file.node("MatMul", {"together", "fc.weight"}, "y");
+    const Network network = import_onnx(file.save("rows.onnx"));
+    EXPECT_EQ(network.layers[network.layers.size() - 2].output, Shape{2});
+    EXPECT_EQ(products(network), 24);
+}
+
 TEST(Flow, ASequenceOfAKnownLengthIsWhatItHolds) {
     OnnxFile file({-1, 6}, 13);
     file.node("Tanh", {"x"}, "a");

@@ -144,6 +144,20 @@ TEST(Folded, ATensorRepeatedForEachSampleCountsOnce) {
     EXPECT_EQ(network.layers.back().output, (Shape{4, 4}));
 }
 
+// A vision transformer's first token and the others, each with its part of one table of positions.
+TEST(Constants, PartsOfATensorCountOnceThoughOneIsComputed) {
+    OnnxFile file({2, 4, 3}, 13);
+    file.weights("cls", {1, 1, 3}).weights("places", {1, 5, 3}).integers("zero", {0}).integers("one", {1});
+    file.integers("end", {5}).integers("sizes", {2, 1, 3});
+    file.node("Slice", {"places", "one", "end", "one"}, "others");
+    file.node("Slice", {"places", "zero", "one", "one"}, "first");
+    file.node("Add", {"x", "others"}, "rows");
+    file.node("Add", {"cls", "first"}, "token");
+    file.node("Expand", {"token", "sizes"}, "tokens");
+    set(file.node("Concat", {"tokens", "rows"}, "y"), "axis", std::int64_t{1});
+    EXPECT_EQ(parameters(imported(file)), 3 + 5 * 3);
+}
+
 TEST(Folded, MaskedWeightsHaveNoLengths) {
     OnnxFile file({-1, 1, 8, 8}, 13);
     add_values(file, "onnx::Conv_1", {1, 1, 3, 3}, {1, 2, 3, 4, 0, 0, 0, 0, 0});
