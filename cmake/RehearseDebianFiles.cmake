@@ -18,6 +18,9 @@ foreach(component ${CPACK_COMPONENTS_ALL})
   set(doc "${stage}/share/doc/${name}")
   file(GLOB pages "${stage}/share/man/man1/*.1")
   compress(${pages})
+  if(EXISTS "${stage}/share/zsh/site-functions")  # Debian's zsh looks there below /usr/local alone
+    file(RENAME "${stage}/share/zsh/site-functions" "${stage}/share/zsh/vendor-completions")
+  endif()
   file(MAKE_DIRECTORY "${doc}")
   file(REMOVE "${doc}/LICENSE")  # the copyright file says it
   file(WRITE "${doc}/copyright"

@@ -23,6 +23,10 @@ needed=$(find "$work/programs" -type f \( -path '*/bin/*' -o -name '*.so' \) -ex
 set -f  # patterns are dpkg's, not the shell's
 dpkg -S $needed >/dev/null 2>"$work/missing" || fail "in no package of Debian: $(cat "$work/missing")"
 set +f
+# Where Debian's shells look for completions.
+for file in bash-completion/completions/rehearse zsh/vendor-completions/_rehearse fish/vendor_completions.d/rehearse.fish; do
+    [ -s "$work/programs/usr/share/$file" ] || fail "rehearse: no share/$file"
+done
 depends() { dpkg-deb -f "$work/$1_$version"-*.deb Depends; }
 for library in libsimgrid libopenmpi libc6; do
     depends rehearse | grep -q "$library" || fail "rehearse does not depend on $library"
