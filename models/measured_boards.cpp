@@ -108,13 +108,13 @@ std::optional<double> band_of(const Csv& bands, std::string_view board, std::str
 }
 
 // What a row of a table is of, in a table whose header says which operators it has.
-struct Reader {
+struct RowReader {
     std::string_view kind;
     bool (*takes)(const Csv&, std::size_t row);
     BoardKernel (*kernel)(const Csv&, std::size_t row, const std::string& board);
 };
 
-std::vector<Reader> readers_of(const Csv& table) {
+std::vector<RowReader> row_readers_of(const Csv& table) {
     if (table.has("depth")) {
         return {{"matmul", [](const Csv& t, std::size_t row) { return dense_rows(t, row); },
                  [](const Csv& t, std::size_t row, const std::string& b) { return product_of(t, row, b, false); }},
@@ -140,7 +140,7 @@ std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::str
     const Csv boards{kernel_file("boards"), "calibrate/neusight/boards.csv"};
     const Csv bands{kernel_file("bands"), "calibrate/neusight/bands.csv"};
     std::vector<MeasuredBoard> all;
-    for (const Reader& reader : readers_of(table)) {
+    for (const RowReader& reader : row_readers_of(table)) {
         const LearnedExperts learned =
             learned_experts("lengths", "calibrate/neusight/lengths.csv", "board", std::string{reader.kind});
         for (std::size_t b = 0; b < boards.size(); ++b) {

@@ -12,7 +12,7 @@ namespace rehearse::run {
 
 namespace {
 
-std::span<const float> weights_of(const Part& part, int layer, std::span<const float> weights) {
+std::span<const float> weights_of_layer(const Part& part, int layer, std::span<const float> weights) {
     std::size_t first = 0;
     for (const Bucket& bucket : part.buckets) {
         for (const int each : bucket.layers) {
@@ -61,8 +61,8 @@ std::vector<MixedOperators> mixed_operators(const RankClass& rank_class, std::sp
         if (!std::holds_alternative<Parameter>(layers[at(table)].op)) continue;
         if (!seen.insert({table, row->numbers[0]}).second) continue;
         const std::int64_t columns = all->shape[1], first = row->numbers[1];
-        const std::vector<double> of_row =
-            softmax(weights_of(rank_class.part, table, weights).subspan(at(row->numbers[0] * columns), at(columns)));
+        const std::vector<double> of_row = softmax(
+            weights_of_layer(rank_class.part, table, weights).subspan(at(row->numbers[0] * columns), at(columns)));
         MixedOperators mixed{layer.name, {}, {}};
         const std::string_view edge = std::string_view{layer.name}.substr(0, layer.name.rfind('.'));
         for (std::size_t i = 0; i < stack.inputs.size(); ++i) {

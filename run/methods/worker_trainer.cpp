@@ -26,8 +26,6 @@
 
 namespace rehearse::run {
 
-namespace {
-
 class WorkerTrainer {
 public:
     WorkerTrainer(const kernels::Communicator& world, const Schedule& schedule, const Options& options)
@@ -306,8 +304,6 @@ private:
     std::vector<std::vector<int>> taken_;  // by step
     GradientCheck lost_{0, 1};             // the share of a step's updates that was lost, where it was largest
 };
-
-}  // namespace
 
 struct WorkerTraining::Impl {
     Impl(const kernels::Communicator& world, const Schedule& schedule, const Options& options)

@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "core/index.hpp"
+#include "schedule/step_context.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-constexpr int none = -1;
 
 /// Steps of the compute stream that follow each other and read the weights of one bucket.
 struct Use {
