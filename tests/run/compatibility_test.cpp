@@ -14,7 +14,7 @@
 #include "run/limits.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/comm/mpi_main.hpp"
-#include "tests/run/networks.hpp"
+#include "tests/run/networks_of_every_kind.hpp"
 
 namespace rehearse::run {
 namespace {
@@ -22,17 +22,6 @@ namespace {
 using kernels::Communicator;
 using schedule::Feature;
 using schedule::Plan;
-
-/// 8 dense layers of 16: there is something for each stage and each rank.
-Network tower() {
-    Network n{.name = "tower", .layers = {}};
-    int at = test::add(n, "input", Input{{16}}, {});
-    for (int i = 0; i < 8; ++i) {
-        at = test::add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 16, .k = 16}, {at});
-    }
-    test::add(n, "loss", SoftmaxLoss{16}, {at});
-    return n;
-}
 
 struct Cell {
     const Feature *a = nullptr, *b = nullptr;
@@ -66,17 +55,7 @@ std::vector<Cell> cells() {
 /// The first network that the cell can have on as many ranks as there are; nothing where there is none, or run does not
 /// execute it.
 std::optional<Schedule> schedule_of(const Cell& cell, const Options& options) {
-    static const std::vector<Network> networks{tower(),
-                                               test::images(),
-                                               test::tiny_transformer(models::TransformerKind::decoder),
-                                               test::tiny_dlrm(),
-                                               test::mixture(),
-                                               test::tiny_decoder(),
-                                               test::mixed(),
-                                               test::with_share(test::images()),
-                                               test::with_share(test::tiny_decoder()),
-                                               test::with_share(test::mixture())};
-    for (const Network& network : networks) {
+    for (const Network& network : test::networks_of_every_kind()) {
         try {
             Schedule made = test::schedule_of(network, cell.plan, Communicator::world().size(), 8, cell.job.optimizer,
                                               cell.job.precision);

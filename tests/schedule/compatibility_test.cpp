@@ -16,37 +16,12 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "schedule/axes/tables.hpp"
-#include "tests/run/networks.hpp"
+#include "tests/run/networks_of_every_kind.hpp"
 
 namespace rehearse::schedule {
 namespace {
 
 using testing::HasSubstr;
-
-/// 8 dense layers of 16: there is something for each of 8 stages and each of 8 ranks.
-Network tower() {
-    Network n{.name = "tower", .layers = {}};
-    int at = test::add(n, "input", Input{{16}}, {});
-    for (int i = 0; i < 8; ++i) {
-        at = test::add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 16, .k = 16}, {at});
-    }
-    test::add(n, "loss", SoftmaxLoss{16}, {at});
-    return n;
-}
-
-const std::vector<Network>& networks() {
-    static const std::vector<Network> all{tower(),
-                                          test::images(),
-                                          test::tiny_transformer(models::TransformerKind::decoder),
-                                          test::tiny_dlrm(),
-                                          test::mixture(),
-                                          test::tiny_decoder(),
-                                          test::mixed(),
-                                          test::with_share(test::images()),
-                                          test::with_share(test::tiny_decoder()),
-                                          test::with_share(test::mixture())};
-    return all;
-}
 
 Machine machine_of(std::int64_t devices) {
     Machine machine;
@@ -104,7 +79,7 @@ Made make_all(const std::string& text, Job job) {
     for (const std::int64_t ranks : {2, 4, 8}) {
         job.devices = ranks + (plan.methods.get<Servers>().shared ? 0 : plan.methods.get<Servers>().count);
         job.batch_per_device = 8;
-        for (const Network& network : networks()) {
+        for (const Network& network : test::networks_of_every_kind()) {
             try {
                 const Schedule schedule = make_schedule(network, machine_of(job.devices), plan, job);
                 check(schedule);
@@ -122,7 +97,7 @@ std::string refusal(const std::string& text, Job job) {
     try {
         const Plan plan = parse_plan(text);
         job.devices = 4;
-        static_cast<void>(make_schedule(networks().front(), machine_of(4), plan, job));
+        static_cast<void>(make_schedule(test::networks_of_every_kind().front(), machine_of(4), plan, job));
     } catch (const InputError& error) {
         return error.what();
     }
