@@ -232,15 +232,17 @@ Run add_machine(CommandLine& app) {
         ->option_text("X,X...");
     app.add_option("--rails", options->rails,
                    "where card k of every node hangs on switches of its own, of whose nodes --tree then tells: joined "
-                   "by the last level, or separate")
+                   "by the last level, or separate; default none")
         ->option_text("none|joined|separate");
-    app.add_option("--dragonfly-plus", options->groups,
-                   "in the tree's place: groups, leaf switches of a group, nodes of a leaf, each at least 1")
+    app.add_option(
+           "--dragonfly-plus", options->groups,
+           "in the tree's place: groups, leaf switches of a group, nodes of a leaf, each at least 1; default the tree")
         ->delimiter(',')
         ->option_text("N,N,N");
-    app.add_option("--up", options->up, "of a dragonfly+: a leaf's links to all spines of its group together")
+    app.add_option("--up", options->up,
+                   "of a dragonfly+: a leaf's links to all spines of its group together, needed there")
         ->option_text("RATE");
-    app.add_option("--global", options->global, "of a dragonfly+: all links between two groups together")
+    app.add_option("--global", options->global, "of a dragonfly+: all links between two groups together, needed there")
         ->option_text("RATE");
     app.add_option("--topo", options->topology, "what nvidia-smi topo -m prints on a node")->option_text("FILE");
     app.add_option("--lstopo", options->lstopo, "what lstopo writes of a node as XML")->option_text("FILE.xml");

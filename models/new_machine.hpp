@@ -20,6 +20,8 @@ struct Answer {
     std::string source{};
 };
 
+/// An own cluster, as `machine new` asks for it.
+/// Large: one member a question.
 struct NewMachine {
     std::string name = "my-cluster";
     std::int64_t nodes = 1;

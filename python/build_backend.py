@@ -32,7 +32,7 @@ def _built(settings):
     settings = settings or {}
     build = pathlib.Path(settings.get("build-dir", ROOT / "build" / "wheel"))
     if not (build / "CMakeCache.txt").exists():
-        options = ["-DCMAKE_BUILD_TYPE=Release", "-DREHEARSE_PYTHON=ON"]
+        options = ["-DCMAKE_BUILD_TYPE=Release", "-DREHEARSE_PYTHON=ON", "-DCMAKE_UNITY_BUILD=ON"]
         options += [f"-DREHEARSE_{part}=OFF" for part in ("TESTS", "GUI", "CLI", "BENCH", "CUDA", "MPI", "ONEDNN", "CPU")]
         if shutil.which("ninja"):
             options += ["-G", "Ninja"]

@@ -27,6 +27,7 @@ using ByProtocol = std::array<double, 3>;
 using ByNodes = std::array<double, 3>;
 
 /// What the library believes of a generation of GPUs, and what that generation was measured to reach.
+/// Large: one member a constant of the library's own cost model, or of what was measured in its place.
 struct LibraryArchitecture {
     std::string name;
     std::vector<std::string> devices;  // names of devices that are of it; * is any text

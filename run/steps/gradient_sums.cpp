@@ -41,8 +41,8 @@ std::set<int> buckets_summed_each_time(const Schedule& schedule, const RankClass
 GradientSums::GradientSums(RankContext& rank) : rank_(rank), beside_(rank.part().network.layers.size()) {
     const std::set<int> each_time = buckets_summed_each_time(rank.schedule, rank.rank_class);
     // Also on a stage that has no weights to update, such as one of the loss alone.
-    const bool updated_each_time = std::ranges::any_of(rank.schedule.classes, updates_each_micro_batch) ||
-                                   rank.schedule.methods.get<Bilevel>().on;
+    const bool updated_each_time =
+        std::ranges::any_of(rank.schedule.classes, updates_each_micro_batch) || rank.schedule.methods.get<Bilevel>().on;
     for (std::size_t b = 0; b < rank.part().buckets.size(); ++b) {
         if (!updated_each_time && !each_time.contains(static_cast<int>(b))) continue;
         const std::vector<int>& layers = rank.part().buckets[b].layers;

@@ -9,7 +9,8 @@ namespace rehearse::schedule {
 extern const Method synchronous, lag, compression, sign_vote, averaging, servers, curvature, bilevel;
 
 std::span<const Method* const> methods() {
-    static constexpr std::array rows{&synchronous, &lag, &compression, &sign_vote, &averaging, &servers, &curvature, &bilevel};
+    static constexpr std::array rows{&synchronous, &lag,     &compression, &sign_vote,
+                                     &averaging,   &servers, &curvature,   &bilevel};
     return rows;
 }
 

@@ -27,7 +27,7 @@ TEST(RooflinePoint, IsAsWorkedOutByHand) {
     ceilings.peaks = {{"f32", "by hand", 1, FlopRate{1e9}, 0, ""}, {"bf16", "", 1, {}, 0, "this CPU has none"}};
     ceilings.bandwidths = {{"L1", Bandwidth{1e12}}, {"memory", Bandwidth{1e8}}};
     calibrate::Sample sample;
-    sample.problem = {MatMul{64, 64, 1, false}, Pass::forward, 64, DataType::f32};
+    sample.problem = {MatMul{1, 64, 64, false}, Pass::forward, 64, DataType::f32};
     sample.median = Seconds{1e-3};
     const RooflinePoint point = roofline_point(ceilings, sample);
     EXPECT_EQ(point.flops.value, 524288);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/limits.hpp"
 
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -85,8 +84,7 @@ std::vector<Case> cases() {
         {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2", 2, 4)},
         {"weights that two stages share", schedule_of(tied, "pipe=2:schedule=pipedream:microbatches=2", 2, 4)},
         {"spatial with batch norm", in(Precision::mixed, test::images(), "spatial=2", 2)},
-        {"graphs of many nodes in 16 bits",
-         in(Precision::mixed, models::load_network("gcn-cora"), "data", 1)},
+        {"graphs of many nodes in 16 bits", in(Precision::mixed, models::load_network("gcn-cora"), "data", 1)},
         {"control, variables=whole", of("data:control=star")},
         {"loads from storage", loading()},
         {"schedule=pipedream in 16 bits",
