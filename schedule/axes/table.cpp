@@ -89,6 +89,17 @@ void read_bottom(Plan& plan, std::string_view value) {
     plan.bottom_on_one = read_choice("bottom", value, "copied", "one");
 }
 
+// Words that several axes have.
+constexpr Word micro_batches_of(std::string_view axis) {
+    return {{"microbatches", "N", "the batch in N parts, gradients added up; default 1", axis}, read_micro_batches};
+}
+constexpr Word recompute_of(std::string_view axis) {
+    return {{"recompute", "on|off|blocks|attention", recompute_text, axis}, read_recompute};
+}
+constexpr Word attention_of(std::string_view axis) {
+    return {{"attention", "fused|kept", attention_text, axis}, read_attention};
+}
+
 constexpr std::array tensor_words{
     Word{{"tensor", "N", "N ranks share each large layer (Megatron-LM)", {}}, read_tensor},
     Word{{"allreduce", "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|direct",
@@ -102,8 +113,8 @@ constexpr std::array tensor_words{
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},
          read_sequence},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "tensor"}, read_recompute},
-    Word{{"attention", "fused|kept", attention_text, "tensor"}, read_attention},
+    recompute_of("tensor"),
+    attention_of("tensor"),
 };
 constexpr std::array spatial_words{
     Word{{"spatial",
@@ -125,9 +136,9 @@ constexpr std::array context_words{
          "some heads (DeepSpeed-Ulysses)",
          {}},
         read_context},
-    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "context"}, read_micro_batches},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "context"}, read_recompute},
-    Word{{"attention", "fused|kept", attention_text, "context"}, read_attention},
+    micro_batches_of("context"),
+    recompute_of("context"),
+    attention_of("context"),
 };
 constexpr std::array expert_words{
     Word{{"expert",
@@ -136,9 +147,9 @@ constexpr std::array expert_words{
           "before and after these",
           {}},
          read_expert},
-    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "expert"}, read_micro_batches},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "expert"}, read_recompute},
-    Word{{"attention", "fused|kept", attention_text, "expert"}, read_attention},
+    micro_batches_of("expert"),
+    recompute_of("expert"),
+    attention_of("expert"),
 };
 constexpr std::array pipe_words{
     Word{{"pipe", "N", "N stages of consecutive layers, balanced by their prices", {}}, read_pipe},
@@ -149,8 +160,8 @@ constexpr std::array pipe_words{
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "pipe"}, read_micro_batch},
     Word{{"chunks", "N", "parts of the network a stage holds, of schedule=interleaved; default 2", "pipe"},
          read_chunks},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "pipe"}, read_recompute},
-    Word{{"attention", "fused|kept", attention_text, "pipe"}, read_attention},
+    recompute_of("pipe"),
+    attention_of("pipe"),
     Word{{"cut", "prices|blocks",
           "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
          read_cut},

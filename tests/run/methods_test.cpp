@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods that do more than sum gradients: models of the ranks' own and their averages, gradients in fewer bits,
-// parameter servers, K-FAC. Each training is held to what it means, written out for one rank (run/reference). Run under
-// mpirun with 2, 3, 4 and 8 ranks.
+// Methods that do more than sum gradients: models of the ranks' own and their averages, gradients in fewer bits, shares
+// and weights in turn. Each training is held to what it means, written out for one rank. Run under mpirun with 2, 3, 4
+// and 8 ranks.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -14,45 +14,12 @@
 #include "run/methods/architecture.hpp"
 #include "run/methods/averaging.hpp"
 #include "run/methods/compression.hpp"
-#include "run/methods/factors.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/worker_threads.hpp"
-#include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
-#include "tests/run/networks.hpp"
+#include "tests/run/written_out.hpp"
 
 namespace rehearse::run {
 namespace {
-
-using kernels::Communicator;
-
-Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps,
-                     Optimizer optimizer = Optimizer::sgd, Options options = {}) {
-    const Communicator world = Communicator::world();
-    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, optimizer);
-    options.steps = steps;
-    options.check_gradients = true;
-    if (options.learning_rate == Options{}.learning_rate) options.learning_rate = default_learning_rate(optimizer);
-    options.single_rank =
-        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule), optimizer));
-    return train_on(world, schedule, options, {}, {});
-}
-
-// Adam's first steps are as long where a gradient is rounding as where it is one: what is allowed then is more.
-void expect_as_written_out(const std::vector<const char*>& plans, Optimizer optimizer = Optimizer::sgd,
-                           const std::vector<Network>& networks = {test::branches(), test::dropping()}) {
-    const double most = optimizer == Optimizer::adam ? 0.05 : 1e-3;
-    for (const Network& network : networks) {
-        for (const char* plan : plans) {
-            SCOPED_TRACE(network.name + ", " + plan);
-            const Result result = train_checked(network, plan, 6, 3, optimizer);
-            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-            EXPECT_LT(result.gradient_tolerance, most);
-        }
-    }
-}
-
-std::int64_t ranks() { return Communicator::world().size(); }
 
 TEST(Methods, ModelsAreAveragedAfterSomeUpdates) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
@@ -265,153 +232,6 @@ TEST(Methods, FewBitsOfGradientsAndTheRestLater) {
         {"data:compress=top(0.05)", "data:compress=1bit:bucket=1kB", "data:compress=top(0.2):microbatches=2"});
 }
 
-TEST(Methods, ServersUpdateInTheOrderInWhichGradientsCome) {
-    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
-    if (ranks() == 3) expect_as_written_out({"server=1,data=2", "server=2,data=1", "server=1,data:bucket=1kB"});
-    if (ranks() == 4) expect_as_written_out({"server=2,data=2:bucket=1kB", "server=1,data=3:microbatches=2"});
-    if (ranks() == 4) expect_as_written_out({"server=1,data=3"}, Optimizer::adam);
-    if (ranks() == 8) expect_as_written_out({"server=2,data=6:bucket=1kB"});
-}
-
-// Chilimbi et al. 2014: the server multiplies the inputs and errors of 6 samples, which are fewer than the weights.
-TEST(Methods, ServersMakeGradientsOfDenseLayersThemselves) {
-    if (ranks() == 3) expect_as_written_out({"server=1:dense=vectors,data=2"});
-    if (ranks() == 4) expect_as_written_out({"server=2:dense=vectors,data=2:bucket=1kB"}, Optimizer::adam);
-    if (ranks() == 2 || ranks() == 8) GTEST_SKIP() << "its plans are for 3 and 4 ranks";
-}
-
-// Zhang et al. 2015, asynchronous: no model waits for another, the average is whatever the servers have by then.
-TEST(Methods, ModelsPullAtAnAverageThatServersKeep) {
-    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
-    if (ranks() == 3)
-        expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5"});
-    if (ranks() == 4) expect_as_written_out({"server=2,data=2:local=1:elastic=0.25:bucket=1kB"}, Optimizer::adam);
-    if (ranks() == 8) expect_as_written_out({"server=2,data=6:local=3:elastic=0.1:bucket=1kB"});
-}
-
-// Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.
-TEST(Methods, GroupsSumAndTheirFirstRankPushes) {
-    if (ranks() != 3 && ranks() != 8) GTEST_SKIP() << "its plans are for 3 and 8 ranks";
-    if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
-    if (ranks() == 8) {
-        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
-    }
-}
-
-// Each of three steps of each worker updates each bucket once; one rank alone never finds others' updates.
-TEST(Methods, EveryUpdateIsWrittenDown) {
-    if (ranks() != 3 && ranks() != 4) GTEST_SKIP() << "of three and four ranks";
-    const Network network = test::dropping();
-    const std::int64_t workers = ranks() - 1;
-    const Result result = train_checked(network, "server=1,data", 6, 3);
-    const Schedule schedule = test::schedule_of(network, "server=1,data", ranks(), 6);
-    const auto buckets = static_cast<std::int64_t>(schedule.classes[0].part.buckets.size());
-    EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}),
-              3 * workers * buckets);
-    if (ranks() != 3) return;
-    EXPECT_EQ(train_checked(network, "server=2,data=1", 6, 3).staleness.size(), 1U);
-}
-
-// Martens and Grosse 2015 over ranks: the same directions as from plain sums and elimination on one. Two of
-// dropping()'s layers are dense, one of branches()', beside three convolutions.
-TEST(Curvature, GivesTheDirectionsOfOneRank) {
-    if (ranks() == 2) expect_as_written_out({"data:kfac=2:damping=1"}, Optimizer::adam);
-    if (ranks() == 3) expect_as_written_out({"data:kfac=3:damping=1:bucket=1kB"});
-    if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1"});
-}
-
-/// Two classes, drawn by a logistic model of three features, whose deviations are 1, 0.1 and 0.01.
-struct IllConditioned {
-    static constexpr std::size_t samples = 512, features = 3;
-    std::vector<float> inputs, labels;
-    std::vector<double> weights = std::vector<double>(features);  // of class 1 less class 0
-
-    IllConditioned() {
-        std::uint64_t state = 1;
-        const auto draw = [&state] {  // Knuth's MMIX generator
-            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-            return static_cast<double>(state >> 11U) * 0x1p-53;
-        };
-        for (std::size_t i = 0; i < samples; ++i) {
-            double score = 0;
-            for (const double scale : {1.0, 0.1, 0.01}) {
-                const double normed = 2 * draw() - 1;
-                inputs.push_back(static_cast<float>(scale * normed));
-                score += 2 * normed;
-            }
-            labels.push_back(draw() < 1 / (1 + std::exp(-score)) ? 1.0F : 0.0F);
-        }
-    }
-    /// The loss; errors of each sample, and the gradient.
-    double loss(std::vector<float>& errors, std::vector<double>& gradient) const {
-        double sum = 0;
-        gradient.assign(features, 0);
-        errors.clear();
-        for (std::size_t i = 0; i < samples; ++i) {
-            double score = 0;
-            for (std::size_t f = 0; f < features; ++f) score += weights[f] * inputs[i * features + f];
-            const double error = 1 / (1 + std::exp(-score)) - labels[i];
-            errors.push_back(static_cast<float>(error));
-            sum += std::log(1 + std::exp(labels[i] > 0 ? -score : score)) / samples;
-            for (std::size_t f = 0; f < features; ++f) gradient[f] += error * inputs[i * features + f] / samples;
-        }
-        return sum;
-    }
-    /// sum of rows times rows, as kernels give it.
-    static std::vector<float> products(const std::vector<float>& rows, std::size_t size) {
-        std::vector<float> sums(size * size);
-        for (std::size_t r = 0; r < rows.size(); r += size) {
-            for (std::size_t i = 0; i < size * size; ++i) sums[i] += rows[r + i / size] * rows[r + i % size];
-        }
-        return sums;
-    }
-    void step_by_curvature() {
-        constexpr double damping = 1e-6;
-        std::vector<float> errors, packed(features * (features + 1) / 2), a(features * features), g(1);
-        std::vector<double> gradient;
-        loss(errors, gradient);
-        pack_factor(products(inputs, features), inputs, features, false, 1.0 / samples, packed);
-        invert_factor(packed, damping, a);
-        pack_factor(products(errors, 1), errors, 1, false, 1.0 / samples, std::span{packed}.first(1));
-        invert_factor(std::span<const float>{packed}.first(1), damping, g);
-        for (std::size_t i = 0; i < features; ++i) {
-            for (std::size_t j = 0; j < features; ++j) weights[i] -= a[i * features + j] * gradient[j] * g[0];
-        }
-    }
-};
-
-// The flattest direction of the loss is 10^4 times as flat as the steepest: gradients of any one size crawl along it.
-TEST(Curvature, NeedsFewStepsWhereGradientsNeedThousands) {
-    if (ranks() != 2) GTEST_SKIP() << "on one rank it is the same";
-    std::vector<float> errors;
-    std::vector<double> gradient;
-    IllConditioned by_curvature;
-    for (int step = 0; step < 15; ++step) by_curvature.step_by_curvature();
-    const double reached = by_curvature.loss(errors, gradient);
-    IllConditioned best = by_curvature;
-    for (int step = 0; step < 200; ++step) best.step_by_curvature();
-    const double least = best.loss(errors, gradient);
-    EXPECT_LT(reached - least, 1e-5);
-    for (const double rate : {0.5, 2.0, 8.0, 12.0, 24.0}) {
-        IllConditioned by_gradient;
-        for (int step = 0; step < 1500; ++step) {
-            by_gradient.loss(errors, gradient);
-            for (std::size_t f = 0; f < gradient.size(); ++f) by_gradient.weights[f] -= rate * gradient[f];
-        }
-        EXPECT_GT(by_gradient.loss(errors, gradient) - least, 1e-3) << "at a rate of " << rate;
-    }
-}
-
-TEST(Curvature, InvertsAPackedTriangle) {
-    std::vector<float> inverse(4);
-    invert_factor(std::vector<float>{3, 1, 1}, 1, inverse);  // (4 1; 1 2), of determinant 7
-    const std::vector<float> expected{2 / 7.0F, -1 / 7.0F, -1 / 7.0F, 4 / 7.0F};
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(inverse[i], expected[i]);
-    std::vector<float> packed(6);  // of inputs (1 2) and (3 4), a bias, and half of all
-    pack_factor(std::vector<float>{10, 14, 14, 20}, std::vector<float>{1, 2, 3, 4}, 2, true, 0.5, packed);
-    EXPECT_EQ(packed, (std::vector<float>{5, 7, 10, 2, 3, 1}));
-}
-
 TEST(Methods, RefuseWhatIsNotExecuted) {
     const auto refusal = [](std::string_view plan, const Options& options = {}) {
         try {
@@ -428,13 +248,6 @@ TEST(Methods, RefuseWhatIsNotExecuted) {
     EXPECT_THAT(refusal("data:local=2", {.unlocked = 3, .momentum = 0}), testing::HasSubstr("3 threads share 2"));
     EXPECT_THAT(refusal("data:learners=2", {.learner_paces = {1}}), testing::HasSubstr("2 numbers"));
     EXPECT_THAT(refusal("data", {.first_idle = true}), testing::HasSubstr("has none"));
-}
-
-TEST(ElasticServers, MoveTowardsAModelByWhatItGivesUp) {
-    std::vector<float> model{4, -2}, average{0, 2};
-    pull_average(0.25, model, average);
-    EXPECT_EQ(model, (std::vector<float>{1, -1}));
-    EXPECT_EQ(average, (std::vector<float>{1, 1}));
 }
 
 TEST(Compression, SendsTheLargestAndKeepsTheRest) {
@@ -466,14 +279,6 @@ TEST(Compression, SendsSignsAndTwoMeans) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(words[4]), 32U);  // the sixth of 64 to 69
     add_compressed(bits, words, sum);
     for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i] + values[i], before[i], 1e-6);
-}
-
-TEST(Staleness, CountsUpdatesInBetween) {
-    // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after
-    // two.
-    const RankIndex one{0}, other{1};
-    const ServerLogs logs{{{one, 0, 0}, {other, 0, 0}, {other, 1, 0}, {one, 1, 0}}};
-    EXPECT_EQ(staleness(logs), (std::vector<std::int64_t>{2, 1, 1}));
 }
 
 }  // namespace

@@ -12,25 +12,13 @@
 #include "core/error.hpp"
 #include "fixture.hpp"
 #include "models/models.hpp"
-#include "schedule/plan.hpp"
 #include "sim/collective/price.hpp"
-#include "sim/simulate.hpp"
+#include "tests/sim/times_of_library.hpp"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr double mebi = 1024.0 * 1024;
-
-std::vector<int> first(int count) {
-    std::vector<int> devices(static_cast<std::size_t>(count));
-    std::iota(devices.begin(), devices.end(), 0);
-    return devices;
-}
-
-LibraryTimes times(const std::string& name, std::int64_t nodes, int devices) {
-    const Machine machine = models::load_machine(name);
-    return {machine, machine.collectives, 0, nodes, first(devices)};
-}
 
 double bus(const LibraryTimes& times, double bytes) {
     const auto n = static_cast<double>(times.communicator().ranks());
@@ -236,76 +224,6 @@ TEST(NcclTimes, OfShortMessagesGrowWithTheLogarithmOfTheNodes) {
     const Seconds many = times("perlmutter", 128, 4).price(CollectiveKind::all_reduce, Bytes{1024}).time;
     EXPECT_LT(many, few * 4);
     EXPECT_LT(many, Seconds{300e-6});
-}
-
-// A schedule's collective is the same, by counting and by messages, however many ask.
-TEST(NcclCalls, AreOneStepInBothModes) {
-    const Machine machine = models::load_machine("polaris");
-    const Mesh mesh{{{"data", 32}}};
-    const Call call{.elements = 1 << 24, .algorithm = parse_algorithm("nccl")};
-    const Seconds folded = collective_time(call, mesh, machine, Mode::folded);
-    EXPECT_EQ(collective_time(call, mesh, machine, Mode::exact), folded);
-    const Seconds alone = times("polaris", 8, 4).price(CollectiveKind::all_reduce, Bytes{4.0 * (1 << 24)}).time;
-    EXPECT_NEAR(folded / alone, 1, 0.1);
-}
-
-TEST(NcclCalls, OfASchedulePassTheCertificateAndAreRefusedBeforeTheyBegin) {
-    const Schedule schedule = test::data_schedule(16, {test::all_reduce_step(0, 1 << 22, parse_algorithm("nccl"))});
-    for (const char* name : {"polaris", "selene", "eos", "dgx-a100"}) {
-        const Machine machine = models::load_machine(name);
-        const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact, .links = true}).timeline;
-        const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded, .links = true}).timeline;
-        EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 1e-9) << name;
-    }
-    for (const Mode mode : {Mode::exact, Mode::folded}) {
-        EXPECT_THROW(simulate(schedule, models::load_machine("cori-knl"), {.mode = mode}), InputError);
-        EXPECT_THROW(simulate(schedule, test::one_device_nodes(16, Star{}), {.mode = mode}), InputError);
-    }
-}
-
-// Of several classes of ranks, whose collectives share links with each other's messages.
-TEST(NcclCalls, OfPipelinesPassTheCertificate) {
-    const Machine machine = models::load_machine("selene");
-    const Schedule schedule =
-        schedule::make_schedule(models::load_network("gpt-h1024-a16-l4-v8192@512"), machine,
-                                schedule::parse_plan("pipe=2:microbatches=4,data=2:allreduce=nccl,tensor=8"),
-                                {.devices = 32, .batch_per_device = 4});
-    const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact}).timeline;
-    const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded}).timeline;
-    // Exact mode's does not meet the messages of others.
-    EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 0.05);
-}
-
-// Both ends of the band keep to what links carry there, and lie around the nominal time.
-TEST(NcclCalls, PassTheCertificateAtBothEndsOfTheBand) {
-    for (const auto& [name, ranks] :
-         {std::pair{"abci@chainermn", 4}, {"abci@chainermn", 16}, {"eos", 8}, {"selene", 32}}) {
-        const Machine machine = models::load_machine(name);
-        const Schedule schedule =
-            test::data_schedule(ranks, {test::all_reduce_step(0, 25'000'000, parse_algorithm("nccl"))});
-        for (const Mode mode : {Mode::exact, Mode::folded}) {
-            const auto step = [&](ZScore z_score) {
-                return test::step_time(simulate(schedule, machine, {.mode = mode, .z_score = z_score}).timeline);
-            };
-            EXPECT_LE(step(low), step(nominal)) << name;
-            EXPECT_GT(step(high), step(nominal) * 1.1) << name;
-        }
-    }
-}
-
-TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
-    const Machine machine = models::load_machine("perlmutter");
-    const Mesh together{{{"data", 8}, {"tensor", 4}}}, alone{{{"data", 32}}};
-    const Call call{.elements = 1 << 26, .algorithm = parse_algorithm("nccl")};
-    EXPECT_GT(collective_time(call, together, machine, Mode::folded),
-              collective_time(call, alone, machine, Mode::folded) * 3.0);
-}
-
-// A machine by another transport has another name, and the same library.
-TEST(NcclCalls, AreOfMachinesByEveryTransport) {
-    const Machine machine = models::load_machine("abci@chainermn");
-    const Call call{.elements = 1 << 20, .algorithm = parse_algorithm("nccl")};
-    EXPECT_GT(collective_time(call, Mesh{{{"data", 8}}}, machine, Mode::folded), Seconds{0});
 }
 
 constexpr std::string_view two_dies = R"(

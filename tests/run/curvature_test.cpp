@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// K-FAC: directions of many ranks are those of one, and need few steps where gradients need thousands. Run under mpirun
+// with 2, 3, 4 and 8 ranks.
+#include <cmath>
+#include <string>
+
+#include "run/methods/factors.hpp"
+#include "tests/run/written_out.hpp"
+
+namespace rehearse::run {
+namespace {
+
+// Martens and Grosse 2015 over ranks: the same directions as from plain sums and elimination on one. Two of
+// dropping()'s layers are dense, one of branches()', beside three convolutions.
+TEST(Curvature, GivesTheDirectionsOfOneRank) {
+    if (ranks() == 8) GTEST_SKIP() << "its plans are for 2, 3 and 4 ranks";
+    if (ranks() == 2) expect_as_written_out({"data:kfac=2:damping=1"}, Optimizer::adam);
+    if (ranks() == 3) expect_as_written_out({"data:kfac=3:damping=1:bucket=1kB"});
+    if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1"});
+}
+
+/// Two classes, drawn by a logistic model of three features, whose deviations are 1, 0.1 and 0.01.
+struct IllConditioned {
+    static constexpr std::size_t samples = 512, features = 3;
+    std::vector<float> inputs, labels;
+    std::vector<double> weights = std::vector<double>(features);  // of class 1 less class 0
+
+    IllConditioned() {
+        std::uint64_t state = 1;
+        const auto draw = [&state] {  // Knuth's MMIX generator
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            return static_cast<double>(state >> 11U) * 0x1p-53;
+        };
+        for (std::size_t i = 0; i < samples; ++i) {
+            double score = 0;
+            for (const double scale : {1.0, 0.1, 0.01}) {
+                const double normed = 2 * draw() - 1;
+                inputs.push_back(static_cast<float>(scale * normed));
+                score += 2 * normed;
+            }
+            labels.push_back(draw() < 1 / (1 + std::exp(-score)) ? 1.0F : 0.0F);
+        }
+    }
+    /// The loss; errors of each sample, and the gradient.
+    double loss(std::vector<float>& errors, std::vector<double>& gradient) const {
+        double sum = 0;
+        gradient.assign(features, 0);
+        errors.clear();
+        for (std::size_t i = 0; i < samples; ++i) {
+            double score = 0;
+            for (std::size_t f = 0; f < features; ++f) score += weights[f] * inputs[i * features + f];
+            const double error = 1 / (1 + std::exp(-score)) - labels[i];
+            errors.push_back(static_cast<float>(error));
+            sum += std::log(1 + std::exp(labels[i] > 0 ? -score : score)) / samples;
+            for (std::size_t f = 0; f < features; ++f) gradient[f] += error * inputs[i * features + f] / samples;
+        }
+        return sum;
+    }
+    /// sum of rows times rows, as kernels give it.
+    static std::vector<float> products(const std::vector<float>& rows, std::size_t size) {
+        std::vector<float> sums(size * size);
+        for (std::size_t r = 0; r < rows.size(); r += size) {
+            for (std::size_t i = 0; i < size * size; ++i) sums[i] += rows[r + i / size] * rows[r + i % size];
+        }
+        return sums;
+    }
+    void step_by_curvature() {
+        constexpr double damping = 1e-6;
+        std::vector<float> errors, packed(features * (features + 1) / 2), a(features * features), g(1);
+        std::vector<double> gradient;
+        loss(errors, gradient);
+        pack_factor(products(inputs, features), inputs, features, false, 1.0 / samples, packed);
+        invert_factor(packed, damping, a);
+        pack_factor(products(errors, 1), errors, 1, false, 1.0 / samples, std::span{packed}.first(1));
+        invert_factor(std::span<const float>{packed}.first(1), damping, g);
+        for (std::size_t i = 0; i < features; ++i) {
+            for (std::size_t j = 0; j < features; ++j) weights[i] -= a[i * features + j] * gradient[j] * g[0];
+        }
+    }
+};
+
+// The flattest direction of the loss is 10^4 times as flat as the steepest: gradients of any one size crawl along it.
+TEST(Curvature, NeedsFewStepsWhereGradientsNeedThousands) {
+    if (ranks() != 2) GTEST_SKIP() << "on one rank it is the same";
+    std::vector<float> errors;
+    std::vector<double> gradient;
+    IllConditioned by_curvature;
+    for (int step = 0; step < 15; ++step) by_curvature.step_by_curvature();
+    const double reached = by_curvature.loss(errors, gradient);
+    IllConditioned best = by_curvature;
+    for (int step = 0; step < 200; ++step) best.step_by_curvature();
+    const double least = best.loss(errors, gradient);
+    EXPECT_LT(reached - least, 1e-5);
+    for (const double rate : {0.5, 2.0, 8.0, 12.0, 24.0}) {
+        IllConditioned by_gradient;
+        for (int step = 0; step < 1500; ++step) {
+            by_gradient.loss(errors, gradient);
+            for (std::size_t f = 0; f < gradient.size(); ++f) by_gradient.weights[f] -= rate * gradient[f];
+        }
+        EXPECT_GT(by_gradient.loss(errors, gradient) - least, 1e-3) << "at a rate of " << rate;
+    }
+}
+
+TEST(Curvature, InvertsAPackedTriangle) {
+    std::vector<float> inverse(4);
+    invert_factor(std::vector<float>{3, 1, 1}, 1, inverse);  // (4 1; 1 2), of determinant 7
+    const std::vector<float> expected{2 / 7.0F, -1 / 7.0F, -1 / 7.0F, 4 / 7.0F};
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(inverse[i], expected[i]);
+    std::vector<float> packed(6);  // of inputs (1 2) and (3 4), a bias, and half of all
+    pack_factor(std::vector<float>{10, 14, 14, 20}, std::vector<float>{1, 2, 3, 4}, 2, true, 0.5, packed);
+    EXPECT_EQ(packed, (std::vector<float>{5, 7, 10, 2, 3, 1}));
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameter servers, alone, of groups and of averages: held to what they mean, written out for one rank. Run under
+// mpirun with 2, 3, 4 and 8 ranks.
+#include <numeric>
+
+#include "run/methods/averaging.hpp"
+#include "run/methods/server_shard.hpp"
+#include "tests/run/written_out.hpp"
+
+namespace rehearse::run {
+namespace {
+
+TEST(Servers, UpdateInTheOrderInWhichGradientsCome) {
+    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
+    if (ranks() == 3) expect_as_written_out({"server=1,data=2", "server=2,data=1", "server=1,data:bucket=1kB"});
+    if (ranks() == 4) expect_as_written_out({"server=2,data=2:bucket=1kB", "server=1,data=3:microbatches=2"});
+    if (ranks() == 4) expect_as_written_out({"server=1,data=3"}, Optimizer::adam);
+    if (ranks() == 8) expect_as_written_out({"server=2,data=6:bucket=1kB"});
+}
+
+// Chilimbi et al. 2014: the server multiplies the inputs and errors of 6 samples, which are fewer than the weights.
+TEST(Servers, MakeGradientsOfDenseLayersThemselves) {
+    if (ranks() == 3) expect_as_written_out({"server=1:dense=vectors,data=2"});
+    if (ranks() == 4) expect_as_written_out({"server=2:dense=vectors,data=2:bucket=1kB"}, Optimizer::adam);
+    if (ranks() == 2 || ranks() == 8) GTEST_SKIP() << "its plans are for 3 and 4 ranks";
+}
+
+// Zhang et al. 2015, asynchronous: no model waits for another, the average is whatever the servers have by then.
+TEST(Servers, ModelsPullAtAnAverageThatServersKeep) {
+    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
+    if (ranks() == 3)
+        expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5"});
+    if (ranks() == 4) expect_as_written_out({"server=2,data=2:local=1:elastic=0.25:bucket=1kB"}, Optimizer::adam);
+    if (ranks() == 8) expect_as_written_out({"server=2,data=6:local=3:elastic=0.1:bucket=1kB"});
+}
+
+// Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.
+TEST(Servers, GroupsSumAndTheirFirstRankPushes) {
+    if (ranks() != 3 && ranks() != 8) GTEST_SKIP() << "its plans are for 3 and 8 ranks";
+    if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
+    if (ranks() == 8) {
+        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
+    }
+}
+
+// Each of three steps of each worker updates each bucket once; one rank alone never finds others' updates.
+TEST(Servers, EveryUpdateIsWrittenDown) {
+    if (ranks() != 3 && ranks() != 4) GTEST_SKIP() << "of three and four ranks";
+    const Network network = test::dropping();
+    const std::int64_t workers = ranks() - 1;
+    const Result result = train_checked(network, "server=1,data", 6, 3);
+    const Schedule schedule = test::schedule_of(network, "server=1,data", ranks(), 6);
+    const auto buckets = static_cast<std::int64_t>(schedule.classes[0].part.buckets.size());
+    EXPECT_EQ(std::accumulate(result.staleness.begin(), result.staleness.end(), std::int64_t{0}),
+              3 * workers * buckets);
+    if (ranks() != 3) return;
+    EXPECT_EQ(train_checked(network, "server=2,data=1", 6, 3).staleness.size(), 1U);
+}
+
+TEST(ElasticServers, MoveTowardsAModelByWhatItGivesUp) {
+    std::vector<float> model{4, -2}, average{0, 2};
+    pull_average(0.25, model, average);
+    EXPECT_EQ(model, (std::vector<float>{1, -1}));
+    EXPECT_EQ(average, (std::vector<float>{1, 1}));
+}
+
+TEST(Staleness, CountsUpdatesInBetween) {
+    // Bucket 0: rank 0, 1, 1, 0: rank 1's first comes after one update, its second after none, rank 0's second after
+    // two.
+    const RankIndex one{0}, other{1};
+    const ServerLogs logs{{{one, 0, 0}, {other, 0, 0}, {other, 1, 0}, {one, 1, 0}}};
+    EXPECT_EQ(staleness(logs), (std::vector<std::int64_t>{2, 1, 1}));
+}
+
+}  // namespace
+}  // namespace rehearse::run
+
+int main(int argc, char** argv) {
+    const rehearse::run::Session session{argc, argv};
+    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
+}
