@@ -69,9 +69,12 @@ std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule&
     return samples;
 }
 
-Machine with_prices(Machine machine, const std::vector<Sample>& prices, const std::string& where) {
+Machine with_prices(Machine machine, const std::vector<Sample>& prices, double spread, const std::string& where) {
     machine = apply(std::move(machine), FileSamples{where, prices, {}, {}}, Between::devices);
     DeviceClass& device = machine.classes.front();
+    device.step_spread = {};
+    if (spread > 0)
+        device.step_spread = {std::min(spread, 1.0), fmt::format("measured, {}: neighbouring steps", where)};
     if (std::optional<Efficiency> row = update_share(prices, device)) {
         row->source = fmt::format("measured, {}: the optimizer's step of the whole network", where);
         std::erase_if(device.efficiencies,

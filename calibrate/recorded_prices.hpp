@@ -17,9 +17,9 @@ namespace rehearse::calibrate {
 /// figures that sums of gradients could be told from kernels by.
 std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device);
 
-/// `machine` with these prices as measured, and with the share of the roofline that the optimizer reached, for buckets
-/// of other sizes. InputError where it has several device classes.
-Machine with_prices(Machine machine, const std::vector<Sample>& prices, const std::string& where);
+/// `machine` with these prices as measured, with the share of the roofline that the optimizer reached, for buckets of
+/// other sizes, and with the steps' spread (0: of too few steps). InputError where it has several device classes.
+Machine with_prices(Machine machine, const std::vector<Sample>& prices, double spread, const std::string& where);
 
 /// A size of collective on which one was recorded; the shortest over steps, of each the shortest over ranks: who comes
 /// last does not wait.

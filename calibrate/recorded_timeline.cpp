@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numbers>
 
 #include "calibrate/fit.hpp"
 #include "calibrate/recorded_calls.hpp"
@@ -58,6 +60,7 @@ public:
         }
         if (!std::ranges::is_sorted(events, before)) std::ranges::stable_sort(events, before);
         add_shares();
+        result_.spread = spread();
         add_layers();
         for (const int index : matched_.front().match->without_calls) {
             result_.missing.push_back(network().layers[static_cast<std::size_t>(index)].name);
@@ -227,6 +230,21 @@ private:
             made.bytes = of_step[i]->bytes;
             result_.timeline.events.push_back(std::move(made));
         }
+    }
+
+    // See MatchedRecording::spread.
+    double spread() const {
+        double differences = 0;
+        std::int64_t pairs = 0;
+        const auto computing = [&](std::size_t k) { return shares_[k].step - shares_[k].exposed - shares_[k].loader; };
+        for (std::size_t k = 1; k < matched_.size(); ++k) {
+            const StepCalls &before = matched_[k - 1].step, &after = matched_[k].step;
+            if (before.recording != after.recording || before.step + 1 != after.step) continue;
+            differences += std::abs(computing(k) - computing(k - 1));
+            ++pairs;
+        }
+        if (pairs + 1 < MatchedRecording::fewest_for_spread || !(result_.computing() > 0)) return 0;
+        return differences / static_cast<double>(pairs) / result_.computing() / (2 * std::numbers::inv_sqrtpi);
     }
 
     double median_of(double RecordedShares::*part) const {

@@ -246,7 +246,7 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
     const std::string where = fmt::format("profile {}, {}", recordings.front().path, today());
     const std::vector<calibrate::Sample> prices = calibrate::prices_of(found, schedule, machine.classes.front());
     const std::vector<calibrate::RecordedMessage> messages = calibrate::messages_of(recordings);
-    machine = calibrate::with_prices(std::move(machine), prices, where);
+    machine = calibrate::with_prices(std::move(machine), prices, found.spread, where);
     const std::string fitted = add_messages(machine, messages, where, asked.between);
 
     Report report{document("calibration", {{"traces", asked.traces},

@@ -55,7 +55,8 @@ struct DeviceClass {
     std::map<std::string, Measured> measured;  // by to_string(Problem)
     std::shared_ptr<const PriceModel> model;   // of kernels that were measured on other shapes; may be null
     std::shared_ptr<const TileModel> tiles{};  // of kernels on a GPU that was not measured; may be null
-    bool host = false;  // it is the node's processor, or part of one, and computes in the host's memory
+    bool host = false;              // it is the node's processor, or part of one, and computes in the host's memory
+    Sourced<double> step_spread{};  // by how much one step differs from the next, relative standard deviation
 };
 
 /// How a framework drives its devices: what differs between two programs on the same card (models/software.toml). Of a

@@ -27,6 +27,9 @@ constexpr std::array device{
     MachineKey{"launch", "time", "that a kernel takes at the least"},
     MachineKey{"host", "true or false",
                "`true`: the node's processor itself, so that batches need no copy to it (`--loader inline`)"},
+    MachineKey{"step_spread", "number",
+               "by how much a step of one device differs from its next one, relative standard deviation; steps of "
+               "several wait for the slowest. `calibrate --trace` writes it"},
     MachineKey{"price_model", "name",
                "measurements that are built in, of convolutions and products; before any efficiency"},
     MachineKey{"kernels", "name or text",

@@ -42,11 +42,16 @@ std::string messaging_source(const Machine& machine) {
     return fmt::format("{}; {}", text("inside", machine.inside), text("across", machine.across));
 }
 
-std::string waiting_source() {
-    return fmt::format(
+std::string waiting_source(const DeviceClass& device) {
+    std::string text = fmt::format(
         "cards of a kind differ by {:.1f} % (Sinha et al., SC22: five supercomputers); the slowest of all, by "
         "order statistics",
         100 * card_spread);
+    if (!device.step_spread.source.empty()) {
+        text += fmt::format("; a step differs from the next by {:.1f} % ({})", 100 * device.step_spread.value,
+                            device.step_spread.source);
+    }
+    return text;
 }
 
 }  // namespace
@@ -74,7 +79,8 @@ std::vector<Explained> explained(const Prediction& prediction) {
     }
     const double waiting = prediction.setup.waiting.front();
     if (waiting > 1) {
-        parts[{"waiting for the slowest card", Basis::modelled}].add(computed * (waiting - 1), 0, waiting_source());
+        parts[{"waiting for the slowest card", Basis::modelled}].add(computed * (waiting - 1), 0,
+                                                                     waiting_source(device));
     }
     std::map<std::string, std::string> algorithms;
     for (const Step& step : schedule.classes.at(0).steps) {

@@ -26,7 +26,7 @@ std::int64_t together(const Schedule& schedule) {
 
 }  // namespace
 
-double slowest_of(double n, double waited) {
+double slowest_of(double n, double waited, double spread) {
     require(n >= 1 && waited >= 1 && waited <= n, "some of the cards");
     const double below = (waited - std::numbers::pi / 8) / (n - std::numbers::pi / 4 + 1);
     double low = -10, high = 10;
@@ -34,7 +34,7 @@ double slowest_of(double n, double waited) {
         const double middle = (low + high) / 2;
         (0.5 * std::erfc(-middle / std::numbers::sqrt2) < below ? low : high) = middle;
     }
-    return n == 1 ? 1 : 1 + card_spread * low;
+    return n == 1 ? 1 : 1 + spread * low;
 }
 
 std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device) {
@@ -53,7 +53,8 @@ std::vector<double> waiting(const Schedule& schedule, const Machine& machine, do
     for (auto& [of, count] : each) {
         const double n = std::min(count, static_cast<double>(in_step));
         const double contained = std::min(n, static_cast<double>(cards_of_prices(machine, *of)));
-        count = slowest_of(n, std::max(1.0, std::ceil(quorum * n - 1e-9))) / slowest_of(contained);
+        const double spread = std::hypot(card_spread, of->step_spread.value);
+        count = slowest_of(n, std::max(1.0, std::ceil(quorum * n - 1e-9)), spread) / slowest_of(contained);
     }
     std::vector<double> result;
     result.reserve(device.size());

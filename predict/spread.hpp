@@ -31,7 +31,8 @@ inline constexpr double card_spread = 0.015;
 /// How many times as long as one card the slowest of n takes, in the mean of many draws of cards; or, of a step that
 /// waits for fewer than all, the slowest of the `waited` fastest (Elfving's formula for order statistics of n normal
 /// values: the z-score of the r-th smallest is that of (r - pi/8) / (n - pi/4 + 1)).
-double slowest_of(double n, double waited);
+/// `spread`: one standard deviation, relative to a card's time.
+double slowest_of(double n, double waited, double spread = card_spread);
 inline double slowest_of(double n) { return slowest_of(n, n); }
 
 /// Cards whose slowest the prices of this device contain, because they were measured inside steps of so many: those of
@@ -39,9 +40,10 @@ inline double slowest_of(double n) { return slowest_of(n, n); }
 /// else one, by itself.
 std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device);
 
-/// By rank, how many times as long as its price computation takes because a step waits for the slowest card: of the
-/// ranks that wait for each other (all, or with servers those of a group), those on one class of device; of these the
-/// share `quorum`.
+/// By rank, how many times as long as its price computation takes because a step waits for the slowest card: cards of a
+/// kind differ, and the steps of one differ from each other (DeviceClass::step_spread), independently. Of the ranks
+/// that wait for each other (all, or with servers those of a group), those on one class of device; of these the share
+/// `quorum`.
 std::vector<double> waiting(const Schedule& schedule, const Machine& machine, double quorum);
 
 /// Returns log2 of how many times as many devices there are as something was measured on; 0 where there are fewer.

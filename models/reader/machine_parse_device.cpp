@@ -168,6 +168,9 @@ void parse_device(Reader& reader, DeviceClass& device) {
     take(reader, "memory_bandwidth", device.memory_bandwidth);
     take(reader, "launch", device.launch);
     device.host = reader.yes("host", device.host);
+    take(reader, "step_spread", device.step_spread);
+    if (device.step_spread.value < 0 || device.step_spread.value > 1)
+        reader.fail("step_spread", "it is one relative standard deviation, 0 to 1");
     if (auto peak = reader.table("peak", fmt::format("device '{}': peak", device.name))) {
         for (const DataType type : data_types) {
             const auto rate = peak->figure_if_given<FlopRate>(to_string(type));

@@ -12,6 +12,7 @@
 #include "calibrate/recorded_prices.hpp"
 #include "calibrate/recorded_timeline.hpp"
 #include "core/error.hpp"
+#include "models/models.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
@@ -209,13 +210,32 @@ TEST(Recorded, ErrorsOfPricesStayBelowThePrice) {
         EXPECT_LE(sample.error, 1) << to_string(sample.problem);
 }
 
+// Steps of 64 us, every other one 8 us longer. The mean difference of two values of a normal distribution is
+// 2 / sqrt(pi) = 1.128379 of its deviations (Gini's mean difference).
+TEST(Recorded, StepsThatDifferFromTheirNeighboursGoIntoTheMachine) {
+    Recorder recorder(6);
+    const Schedule schedule = network();
+    const auto found = [&] { return matched({&recorder.recording(), 1}, schedule, named_steps(schedule)); };
+    EXPECT_EQ(found().spread, 0) << "all alike";
+    for (std::size_t step = 0; step < 6; step += 2) recorder.recording().steps[step].end += 8 * us;
+    const double expected = 8.0 / 64 / 1.128379;
+    EXPECT_NEAR(found().spread, expected, 1e-6);
+    Machine machine = machine_of_one("d", "test", Bytes{1e9});
+    machine = with_prices(machine, prices_of(found(), schedule, device()), found().spread, "test");
+    EXPECT_NEAR(models::parse_machine(models::to_toml(machine), "m.toml").classes.front().step_spread.value, expected,
+                1e-6);
+    Recorder few(4);
+    few.recording().steps[1].end += 8 * us;
+    EXPECT_EQ(matched({&few.recording(), 1}, schedule, named_steps(schedule)).spread, 0) << "three after the first";
+}
+
 TEST(Recorded, TheOptimizersShareOfTheBandwidthGoesIntoTheMachine) {
     const Recorder recorder(4);
     const Schedule schedule = network();
     const MatchedRecording found = matched({&recorder.recording(), 1}, schedule, named_steps(schedule));
     Machine machine = machine_of_one("d", "test", Bytes{1e9});
     machine.classes.front() = device();
-    machine = with_prices(machine, prices_of(found, schedule, device()), "test");
+    machine = with_prices(machine, prices_of(found, schedule, device()), found.spread, "test");
     const Problem update{SgdUpdate{1000}, Pass::update, 1}, larger{SgdUpdate{3000}, Pass::update, 1};
     const double one = price(update, machine.classes.front()).time.value;
     EXPECT_NEAR(price(larger, machine.classes.front()).time.value, 3 * one, 1e-12);

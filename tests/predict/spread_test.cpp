@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "models/models.hpp"
 #include "predict/predict.hpp"
 #include "prices/tile_model.hpp"
@@ -28,6 +30,9 @@ TEST(Waiting, IsForTheCardsThatPricesDoNotContain) {
     Machine machine = models::load_machine("summit");
     EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).waiting.back(), slowest_of(96));
     EXPECT_EQ(setup_of(on(machine), 96).waiting.size(), 96U);
+    machine.classes.front().step_spread = {0.08, "of neighbouring steps"};
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).waiting.back(), slowest_of(96, 96, std::hypot(0.015, 0.08)));
+    machine.classes.front().step_spread = {};
     machine.in_situ.source = "measured inside steps of a node of six";
     EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).waiting.front(), slowest_of(96) / slowest_of(6));
     EXPECT_DOUBLE_EQ(setup_of(on(machine), 6).waiting.front(), 1);
