@@ -234,17 +234,16 @@ private:
 
     // See MatchedRecording::spread.
     double spread() const {
-        double differences = 0;
-        std::int64_t pairs = 0;
+        std::vector<double> differences;
         const auto computing = [&](std::size_t k) { return shares_[k].step - shares_[k].exposed - shares_[k].loader; };
         for (std::size_t k = 1; k < matched_.size(); ++k) {
             const StepCalls &before = matched_[k - 1].step, &after = matched_[k].step;
             if (before.recording != after.recording || before.step + 1 != after.step) continue;
-            differences += std::abs(computing(k) - computing(k - 1));
-            ++pairs;
+            differences.push_back(std::abs(computing(k) - computing(k - 1)));
         }
-        if (pairs + 1 < MatchedRecording::fewest_for_spread || !(result_.computing() > 0)) return 0;
-        return differences / static_cast<double>(pairs) / result_.computing() / (2 * std::numbers::inv_sqrtpi);
+        if (std::ssize(differences) + 1 < MatchedRecording::fewest_for_spread || !(result_.computing() > 0)) return 0;
+        constexpr double within = 0.674490;  // half of all normal values are within so many deviations
+        return median(std::move(differences)) / result_.computing() / (within * std::numbers::sqrt2);
     }
 
     double median_of(double RecordedShares::*part) const {

@@ -47,8 +47,8 @@ struct MatchedRecording {
     std::int64_t steps = 0, unlike = 0;
     bool by_shape = false;
     /// By how much computing differs from one step to the next of a rank, one standard deviation relative to a step:
-    /// from the mean difference of neighbours (of two normal values 2 / sqrt(pi) deviations), which a slow drift that
-    /// all ranks of a host share hardly enters. 0 of fewer than `fewest_for_spread` steps.
+    /// from the median difference of neighbours, which neither one step that was held up enters nor a slow drift that
+    /// all ranks of a host share. 0 of fewer than `fewest_for_spread` steps.
     double spread = 0;
     static constexpr std::int64_t fewest_for_spread = 4;
     /// What a step takes without collectives and loading: what prices add up to.

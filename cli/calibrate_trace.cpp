@@ -211,6 +211,11 @@ double stretch_of(const calibrate::MatchedRecording& found) {
     return priced > 0 ? found.computing() / priced : 1;
 }
 
+std::string spread_of(const calibrate::MatchedRecording& found) {
+    if (!(found.spread > 0)) return "";
+    return fmt::format("\nneighbouring steps differ by {:.1f} % (one standard deviation)", 100 * found.spread);
+}
+
 // Lines are drawn through three sizes or more.
 std::string add_messages(Machine& machine, const std::vector<calibrate::RecordedMessage>& messages,
                          const std::string& where, calibrate::Between between) {
@@ -271,8 +276,8 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
     report.tables = tables_of(document);
     report.footer = fmt::format(
         "medians of {} steps; prices of {} problems, stretched by {:.3f} so that they add up to the "
-        "{} that a step computes\n{}\n{}kept in {}",
-        found.steps, prices.size(), stretch_of(found), to_string(Seconds{found.computing()}), fitted,
+        "{} that a step computes{}\n{}\n{}kept in {}",
+        found.steps, prices.size(), stretch_of(found), to_string(Seconds{found.computing()}), spread_of(found), fitted,
         messages.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n", asked.machine_out);
     for (const Json& warning : document["warnings"]) talk(common, "warning: " + warning.get<std::string>());
     replace_file(asked.machine_out, models::to_toml(machine));

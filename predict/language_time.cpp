@@ -125,9 +125,7 @@ StageTime stage_time(const LanguageModel& model, const LanguagePlan& plan, const
 
 // How many times as long the slowest card of a plan takes as the cards whose slowest the board's shares contain.
 double waiting(const LanguagePlan& plan, const LanguageBoard& board) {
-    const auto slowest = [](std::int64_t cards) {
-        return 1 + (slowest_of(number(cards)) - 1) * spread_of_cards / card_spread;
-    };
+    const auto slowest = [](std::int64_t cards) { return slowest_of(number(cards), number(cards), spread_of_cards); };
     return std::max(1.0, slowest(plan.tensor * plan.pipe * plan.data * plan.context) / slowest(board.cards));
 }
 

@@ -78,7 +78,7 @@ std::string device(const DeviceClass& device) {
         if (!board.empty()) out += fmt::format("kernels = {}\n", in_quotes(board));
     }
     if (device.host) out += "host = true\n";
-    if (!device.step_spread.source.empty()) out += figure("step_spread", device.step_spread);
+    out += figure("step_spread", device.step_spread);
     if (!device.peak.empty()) out += "[device.peak]\n";
     for (const auto& [type, rate] : device.peak) out += figure(to_string(type), rate);
     if (device.tiles != nullptr) out += tiles(*device.tiles);

@@ -210,20 +210,22 @@ TEST(Recorded, ErrorsOfPricesStayBelowThePrice) {
         EXPECT_LE(sample.error, 1) << to_string(sample.problem);
 }
 
-// Steps of 64 us, every other one 8 us longer. The mean difference of two values of a normal distribution is
-// 2 / sqrt(pi) = 1.128379 of its deviations (Gini's mean difference).
+// Steps of 64 us, every other one 8 us longer. Half of the differences of two normal values are within
+// 0.674490 x sqrt(2) = 0.953873 deviations (tables of the normal distribution).
 TEST(Recorded, StepsThatDifferFromTheirNeighboursGoIntoTheMachine) {
     Recorder recorder(6);
     const Schedule schedule = network();
     const auto found = [&] { return matched({&recorder.recording(), 1}, schedule, named_steps(schedule)); };
     EXPECT_EQ(found().spread, 0) << "all alike";
     for (std::size_t step = 0; step < 6; step += 2) recorder.recording().steps[step].end += 8 * us;
-    const double expected = 8.0 / 64 / 1.128379;
+    const double expected = 8.0 / 64 / 0.953873;
     EXPECT_NEAR(found().spread, expected, 1e-6);
+    recorder.recording().steps[5].end += 1000 * us;
+    EXPECT_NEAR(found().spread, expected * 64 / 72, 1e-6) << "one step that was held up says nothing of the others";
     Machine machine = machine_of_one("d", "test", Bytes{1e9});
     machine = with_prices(machine, prices_of(found(), schedule, device()), found().spread, "test");
-    EXPECT_NEAR(models::parse_machine(models::to_toml(machine), "m.toml").classes.front().step_spread.value, expected,
-                1e-6);
+    EXPECT_NEAR(models::parse_machine(models::to_toml(machine), "m.toml").classes.front().step_spread.value,
+                expected * 64 / 72, 1e-6);
     Recorder few(4);
     few.recording().steps[1].end += 8 * us;
     EXPECT_EQ(matched({&few.recording(), 1}, schedule, named_steps(schedule)).spread, 0) << "three after the first";
