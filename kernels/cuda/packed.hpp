@@ -90,7 +90,11 @@ private:
                 const Vector made = room[i / across * pitch + i % across];
                 auto* const begin = static_cast<std::uint16_t*>(target) + to + row;
                 if (whole) {
-                    put_words(begin, words_at<4>(&made));
+                    Words<4> words;
+                    REHEARSE_UNROLL
+                    for (int e = 0; e < 4; ++e)
+                        words.of[e] = made.bits[2 * e] | std::uint32_t{made.bits[2 * e + 1]} << 16;
+                    put_words(begin, words);
                     continue;
                 }
                 REHEARSE_UNROLL
