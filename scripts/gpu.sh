@@ -21,7 +21,7 @@
 #   scripts/gpu.sh --compare FOLDER        on a machine with SimGrid: predictions for the calibrated GPU against what was
 #                                          measured there, REHEARSE=build/release/cli/rehearse unless it says otherwise
 #
-# What is done is noted in FOLDER/done and not done again. Needs the CUDA toolkit and the packages of scripts/packages.txt;
+# What is done is noted in FOLDER/done and not done again, failed or not: take its line out to try it again. Needs the CUDA toolkit and the packages of scripts/packages.txt;
 # SimGrid, Qt and oneDNN are not needed, training needs an MPI; a bundle needs the driver and a libc of 2.36 or later.
 # cuDNN 9, cuBLAS, cuFFT and NCCL are used where the loader finds them, or in the toolkit or python3's packages
 # (FOLDER/libraries.txt says which). Exit code 3 where there is no GPU, 1 where a stage failed.
@@ -57,7 +57,8 @@ if [ -n "$bundle" ]; then
     [ $bundled = no ] || die 2 "--bundle: this is a bundle"
     [[ "$bundle" = /* ]] || bundle=$from/$bundle
     [ ! -e "$bundle" ] || [ -z "$(ls -A "$bundle")" ] || die 2 "--bundle $bundle: is there and not empty"
-    build_only=yes only=build,test out=${out:-build/gpu-bundle-log}
+    build_only=yes only=build,test out=build/gpu-bundle-log
+    rm -f $out/done $out/failed.txt  # what was built may have changed since
 fi
 for part in ${only//,/ }; do
     [[ ",$parts," == *",$part,"* ]] || die 2 "--only $part: no such part; --help lists them"
