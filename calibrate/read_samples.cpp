@@ -73,6 +73,10 @@ FileSamples read_json(std::string_view text, const std::string& origin) {
             "{}: JSON without \"benchmarks\": give what Google Benchmark or rehearse bench --out wrote", origin));
     FileSamples samples;
     const Json context = document.value("context", Json::object());
+    if (const std::string layout = context.value("layout", "nchw"); layout != "nchw") {
+        throw InputError(fmt::format("{}: samples of tensors in {}, in which no network is run: leave out --layout",
+                                     origin, layout));
+    }
     samples.where = fmt::format("{}, {}", context.value("host_name", origin), context.value("date", "").substr(0, 10));
     std::map<std::string, std::vector<double>> by_name;
     for (const Json& row : document["benchmarks"]) {

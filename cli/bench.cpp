@@ -45,9 +45,20 @@ void check_filter(const BenchOptions& options) {
     throw InputError(fmt::format("--filter: not of bench {}{}", options.kind, device_roofs ? " of a device" : ""));
 }
 
+void check_layout(const BenchOptions& options) {
+    if (options.layout == "nchw") return;
+    if (options.kind != "conv") {
+        throw InputError(fmt::format("--layout {}: of bench conv, not of bench {}", options.layout, options.kind));
+    }
+    if (options.device == "cpu") {
+        throw InputError(fmt::format("--layout {}: of a device: add --device cuda", options.layout));
+    }
+}
+
 int start(BenchOptions& options) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
     check_filter(options);
+    check_layout(options);
     std::vector<std::string_view> words;
     for (const Kind& kind : kinds) {
         words.push_back(kind.name);
@@ -148,6 +159,8 @@ Run add_bench(CommandLine& app) {
     app.add_option("--device", options->device, "cuda: this host's GPU, timed by its own clock")
         ->capture_default_str()
         ->option_text("cpu|cuda");
+    add_choice<std::string>(app, "--layout", options->layout, {{"nchw", "nchw"}, {"nhwc", "nhwc"}},
+                            "of conv with --device: how tensors lie, nhwc: a pixel's channels together");
     app.add_option("--backend", options->backend, "only this one")->option_text("NAME");
     app.add_option("--algorithm", options->algorithm, "only this one; of collectives any of a list, with mpi and auto")
         ->option_text("NAME[,NAME...]");

@@ -39,7 +39,7 @@ struct BenchOptions {
     int rounds = 7;
     double skew = 0;  // of embedding: the exponent of Zipf's law
     std::optional<kernels::Accumulation> accumulate;
-    std::string device = "cpu";
+    std::string device = "cpu", layout = "nchw";
     MessageOptions messages;
     LibraryBench library;
 };
@@ -76,8 +76,8 @@ struct BenchRow {
     nlohmann::ordered_json clocks{};  // of a device, as clocks_document() has them
 };
 
-/// The problem with as many samples as plain loops finish in some seconds.
-Problem small_enough(Problem problem);
+/// The problem with as many samples as plain loops finish in some seconds: so many operations, but one sample at least.
+Problem small_enough(Problem problem, Flops most = Flops{5e9});
 void mark_best(std::vector<BenchRow>& rows);
 
 /// Table and document of the rows.

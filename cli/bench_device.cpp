@@ -12,6 +12,7 @@
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "kernels/channels_last.hpp"
 #include "kernels/device.hpp"
 
 namespace rehearse::cli {
@@ -34,11 +35,14 @@ bench::DeviceOptions measuring(const BenchOptions& options) {
     return made;
 }
 
+bool is_channels_last(const BenchOptions& options) { return options.layout == "nhwc"; }
+
 // Its own, not those that the host runs for it.
 Backends backends_of(const BenchOptions& options, const kernels::Device& device, const Problem& problem) {
     Backends found;
     std::string refusals;
-    for (const kernels::Backend* backend : device.backends()) {
+    const auto all = is_channels_last(options) ? kernels::channels_last() : device.backends();
+    for (const kernels::Backend* backend : all) {
         if (!device.owns(*backend)) continue;
         if (!options.backend.empty() && backend->name() != options.backend) continue;
         if (!options.algorithm.empty() && !is_algorithm(*backend, options.algorithm)) continue;
@@ -54,7 +58,8 @@ Backends backends_of(const BenchOptions& options, const kernels::Device& device,
 }
 
 // The same implementation for buffers of the host, to be held to plain loops.
-const kernels::Backend& on_host(const kernels::Backend& backend) {
+const kernels::Backend& on_host(const BenchOptions& options, const kernels::Backend& backend) {
+    if (is_channels_last(options)) return kernels::checked_channels_last(backend);
     const auto all = kernels::backends();
     const auto found =
         std::ranges::find_if(all, [&](const auto* other) { return full_name(*other) == full_name(backend); });
@@ -81,7 +86,7 @@ void leave_out_failing(const BenchOptions& options, const Problem& problem, Back
 std::vector<bench::Checked> checked(const BenchOptions& options, const Problem& problem, Backends& backends) {
     const auto check = [&](const Backends& some) {
         Backends staged;
-        for (const kernels::Backend* backend : some) staged.push_back(&on_host(*backend));
+        for (const kernels::Backend* backend : some) staged.push_back(&on_host(options, *backend));
         return bench::check(problem, staged, options.seed);
     };
     try {
@@ -98,7 +103,8 @@ std::vector<bench::Checked> checked(const BenchOptions& options, const Problem& 
 bool measure_rows(const BenchOptions& options, kernels::Device& device, const Problem& problem,
                   std::vector<BenchRow>& rows) {
     Backends backends = backends_of(options, device, problem);
-    const Problem small = small_enough(problem);
+    // Many problems, which a GPU runs faster than a core checks them: less of each than on the host.
+    const Problem small = small_enough(problem, Flops{1e9});
     std::vector<bench::Checked> results;
     if (options.check) results = checked(options, small, backends);
     std::int64_t workspace = 0;
@@ -154,7 +160,8 @@ bench::Ceilings ceilings_of(kernels::Device& device, const BenchOptions& options
 }
 
 // As Google Benchmark writes it, for `calibrate --samples`.
-Json document_of(const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings, const std::string& where) {
+Json document_of(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
+                 const std::string& where) {
     Json all = Json::array();
     for (const BenchRow& row : rows) {
         const bench::Sample& s = row.sample;
@@ -172,7 +179,7 @@ Json document_of(const std::vector<BenchRow>& rows, const bench::Ceilings& ceili
         if (row.checked) each["checked"] = row.error;
         all.push_back(std::move(each));
     }
-    return {{"context", {{"host_name", where}, {"date", today()}}}, {"benchmarks", all}};
+    return {{"context", {{"host_name", where}, {"date", today()}, {"layout", options.layout}}}, {"benchmarks", all}};
 }
 
 }  // namespace
@@ -185,10 +192,18 @@ int bench_device(const BenchOptions& options, const std::vector<calibrate::Neede
     bool right = true;
     const bench::Ceilings ceilings = ceilings_of(device, options);
     for (const auto& [problem, footprint] : problems) {
-        right = measure_rows(options, device, problem, rows) && right;
+        try {
+            right = measure_rows(options, device, problem, rows) && right;
+        } catch (const InputError& error) {  // nothing runs it there; of several, the others are measured
+            if (problems.size() == 1) throw;
+            talk(options.common, fmt::format("left out: {}", error.what()));
+        }
         // What there is by now, should the time end.
-        if (!options.out.empty()) replace_file(options.out, document_of(rows, ceilings, place.name).dump(2) + '\n');
+        if (!options.out.empty())
+            replace_file(options.out, document_of(options, rows, ceilings, place.name).dump(2) + '\n');
     }
+    if (rows.empty())
+        throw InputError(fmt::format("bench --device {}: it runs none of these problems", options.device));
     mark_best(rows);
     draw_roofline(options, rows, ceilings, place);
     draw_winners(options, rows, place);

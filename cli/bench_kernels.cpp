@@ -243,8 +243,7 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
 
 }  // namespace
 
-Problem small_enough(Problem problem) {
-    constexpr Flops most{5e9};
+Problem small_enough(Problem problem, Flops most) {
     const Flops one = flops(problem.op, problem.pass, 1);
     const auto batch = one.value > 0 ? static_cast<std::int64_t>(most / one) : problem.batch;
     if (problem.pass != Pass::update) problem.batch = std::clamp<std::int64_t>(batch, 1, problem.batch);

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/channels_last.hpp"
 #include "kernels/device.hpp"
 #include "kernels/reference/backend.hpp"
 #if REHEARSE_HAS_CPU
@@ -79,7 +80,7 @@ const std::vector<const Backend*>& on_gpu() {
             for (auto& backend : some) all.push_back(std::move(backend));
         };
 #if REHEARSE_HAS_CUDNN
-        add(cudnn::plans(cuda::gpu()));
+        add(cudnn::plans(cuda::gpu(), false));
         add(cudnn::products(cuda::gpu()));
         add(cudnn::products_lt(cuda::gpu()));
 #endif
@@ -93,6 +94,27 @@ const std::vector<const Backend*>& on_gpu() {
         return all;
     }();
     return listed;
+}
+
+struct ChannelsLast {
+    std::vector<std::unique_ptr<Backend>> on_device{}, staged{}, on_host{};
+    std::vector<const Backend*> listed{};
+};
+const ChannelsLast& channels_last_on_gpu() {
+    static const ChannelsLast only = [] {
+        ChannelsLast made;
+#if REHEARSE_HAS_CUDNN
+        made.on_device = cudnn::plans(cuda::gpu(), true);
+#endif
+        for (auto& own : cuda::channels_last_convolutions(cuda::gpu())) made.on_device.push_back(std::move(own));
+        for (const auto& backend : made.on_device) {
+            made.listed.push_back(backend.get());
+            made.staged.push_back(cuda::staged(*backend, cuda::gpu()));
+            made.on_host.push_back(channels_first(*made.staged.back()));
+        }
+        return made;
+    }();
+    return only;
 }
 #endif
 
@@ -187,6 +209,25 @@ std::span<const Backend* const> backends() {
     return present;
 }
 
+std::span<const Backend* const> channels_last() {
+#if REHEARSE_HAS_CUDA
+    return channels_last_on_gpu().listed;
+#else
+    return {};
+#endif
+}
+
+const Backend& checked_channels_last([[maybe_unused]] const Backend& backend) {
+#if REHEARSE_HAS_CUDA
+    const ChannelsLast& all = channels_last_on_gpu();
+    const auto found = std::ranges::find(all.listed, &backend);
+    require(found != all.listed.end(), "one of channels_last()");
+    return *all.on_host[static_cast<std::size_t>(found - all.listed.begin())];
+#else
+    throw BackendError("built without CUDA");
+#endif
+}
+
 std::span<const Absent> absent_backends() {
     static const std::vector<Absent> absent = missing_backends();
     return absent;
@@ -196,7 +237,7 @@ Device* device(std::string_view name) {
     if (name == "cpu") return nullptr;
     if (name != "cuda") throw InputError(fmt::format("--device {}: unknown; there are: cpu, cuda", name));
 #if REHEARSE_HAS_CUDA
-    static const auto only = cuda::device(cuda::gpu(), on_gpu(), host_backends());
+    static const auto only = cuda::device(cuda::gpu(), on_gpu(), host_backends(), channels_last_on_gpu().listed);
     return only.get();
 #else
     throw InputError("--device cuda: not in this build: install the CUDA toolkit, configure with -DREHEARSE_CUDA=ON");

@@ -8,28 +8,36 @@
 #   scripts/gpu.sh [OPTIONS] [FOLDER]      FOLDER: default build/gpu-results
 #     --slice SECONDS    ends in time, with exit code 75 where something is left: the same command goes on with it
 #     --networks a,b     what is trained, calibrated and benched (resnet50,vgg16,bert-large)
-#     --batches n,m      of all of these (32,256)
+#     --batches n,m      of all of these (32,256); of BERT a quarter of each, so that it fits 80 GB
 #     --types t,u        of the benches (f16,f32,bf16)
 #     --only part,part   build, roofs, steps, kernels, test, ranks (all, in this order)
 #     --stages           says which stages there are, in their order, and which are done; starts nothing
+#     --layouts x,y      of the convolutions' benches (nhwc,nchw)
 #     --architecture NN  what is compiled for (what the GPU says; 90 becomes 90a)
 #     --build-only       also where no GPU is: builds, and runs the tests that play the GPU on the host
+#   scripts/gpu.sh --bundle FOLDER         where no GPU is: builds, and puts program, tests, their libraries and this script
+#                                          into FOLDER, for a machine with a GPU that has none of the packages: there
+#                                          FOLDER/gpu.sh RESULTS, with the same options
 #   scripts/gpu.sh --compare FOLDER        on a machine with SimGrid: predictions for the calibrated GPU against what was
 #                                          measured there, REHEARSE=build/release/cli/rehearse unless it says otherwise
 #
-# What is done is noted in FOLDER/done and not done again. Needs the CUDA toolkit (cuDNN 9 and cuBLAS are used where they
-# are) and the packages of scripts/packages.txt; SimGrid and Qt are not needed, training needs an MPI. Exit code 3 where
-# there is no GPU, 1 where a stage failed.
+# What is done is noted in FOLDER/done and not done again, failed or not: take its line out to try it again. Needs the CUDA toolkit and the packages of scripts/packages.txt;
+# SimGrid, Qt and oneDNN are not needed, training needs an MPI; a bundle needs the driver and a libc of 2.36 or later.
+# cuDNN 9, cuBLAS, cuFFT and NCCL are used where the loader finds them, or in the toolkit or python3's packages
+# (FOLDER/libraries.txt says which). Exit code 3 where there is no GPU, 1 where a stage failed.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit
+from=$PWD here=$(cd "$(dirname "$0")" && pwd)
+bundled=no
+[ -x "$here/bin/rehearse" ] && bundled=yes
+[ $bundled = yes ] || cd "$here/.." || exit
 parts=build,roofs,steps,kernels,test,ranks
-networks=resnet50,vgg16,bert-large batches=32,256 types=f16,f32,bf16 only=$parts
+networks=resnet50,vgg16,bert-large batches=32,256 types=f16,f32,bf16 layouts=nhwc,nchw only=$parts
 longest=600  # seconds of a stage
-architecture="" build_only=no stages=no compare="" out="" slice=0
+architecture="" build_only=no stages=no compare="" bundle="" out="" slice=0
 die() { echo "gpu.sh: $2" >&2; exit "$1"; }
 while [ $# -gt 0 ]; do
     case "$1" in
-        --slice | --networks | --batches | --types | --only | --architecture | --compare)
+        --slice | --networks | --batches | --types | --layouts | --only | --architecture | --compare | --bundle)
             [ $# -gt 1 ] || die 2 "$1: needs a value"
             printf -v "${1#--}" %s "$2"
             shift 2 ;;
@@ -42,6 +50,16 @@ while [ $# -gt 0 ]; do
 done
 [[ "$slice" =~ ^[0-9]+$ ]] || die 2 "--slice $slice: whole seconds, like 540"
 [ "$slice" -eq 0 ] || [ "$slice" -ge 60 ] || die 2 "--slice $slice: at least 60 seconds"
+for layout in ${layouts//,/ }; do
+    [[ "$layout" = nchw || "$layout" = nhwc ]] || die 2 "--layouts $layout: nhwc, nchw or both"
+done
+if [ -n "$bundle" ]; then
+    [ $bundled = no ] || die 2 "--bundle: this is a bundle"
+    [[ "$bundle" = /* ]] || bundle=$from/$bundle
+    [ ! -e "$bundle" ] || [ -z "$(ls -A "$bundle")" ] || die 2 "--bundle $bundle: is there and not empty"
+    build_only=yes only=build,test out=build/gpu-bundle-log
+    rm -f $out/done $out/failed.txt  # what was built may have changed since
+fi
 for part in ${only//,/ }; do
     [[ ",$parts," == *",$part,"* ]] || die 2 "--only $part: no such part; --help lists them"
 done
@@ -100,7 +118,53 @@ if [ -n "$compare" ]; then
     exit
 fi
 
+# Shared objects of what is given, without libc and the loader, which are the machine's own.
+libraries_of() {
+    ldd "$@" 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+        grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|libutil|ld-linux[^/]*)\.so'
+}
+# Program and tests into bin, what they load into lib; Open MPI with what one machine's ranks need of its plugins.
+make_bundle() {
+    local at=$1 plugins
+    mkdir -p "$at/bin" "$at/lib" "$at/mpi" || return
+    cp "$here/gpu.sh" "$at/" && cp "$rehearse" "$at/bin/" || return
+    for each in $tests; do cp "$(find $build/tests -name "$each" -type f)" "$at/bin/" || return; done
+    if [ $mpi = ON ]; then
+        plugins=$(ompi_info --parsable --path pkglibdir 2> /dev/null | cut -d: -f3)
+        [ -d "$plugins" ] || { echo "no Open MPI, whose plugins go along: a bundle has it or none" >&2; return 1; }
+        cp "$(command -v mpirun)" "$(command -v orted)" "$at/bin/" || return
+        cp "$plugins"/mca_*.so "$at/mpi/" || return
+        rm -f "$at"/mpi/mca_*{ucx,ofi,openib,psm,psm2,uct,slurm,gridengine,flux,jsm,romio*,ompio}.so "$at"/mpi/mca_fcoll_*.so
+        plugins=$(find -L "$(dirname "$(readlink -f "$(libraries_of "$at"/mpi/mca_pmix_ext*.so | grep libpmix)")")" \
+            -path '*pmix*/mca_*.so' 2> /dev/null)
+        # shellcheck disable=SC2086
+        [ -z "$plugins" ] || { mkdir -p "$at/pmix" && cp $plugins "$at/pmix/"; } || return
+    fi
+    # shellcheck disable=SC2046
+    cp -L $(libraries_of "$at"/bin/* $(find "$at/mpi" "$at/pmix" -name '*.so' 2> /dev/null)) "$at/lib/" || return
+    strip "$at"/bin/* 2> /dev/null
+    echo "gpu.sh: $(du -sh "$at" | cut -f1) in $at: there $at/gpu.sh RESULTS"
+}
+# Where the libraries that are opened when a GPU is first used are not known to the loader: the toolkit's, python3's.
+find_libraries() {
+    local name folder folders
+    folders="${CUDA_HOME:-/usr/local/cuda}/lib64 ${CUDA_HOME:-/usr/local/cuda}/targets/x86_64-linux/lib /usr/lib/x86_64-linux-gnu"
+    folders="$folders $(python3 -c 'import glob, sysconfig
+print(*sorted(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2> /dev/null)"
+    for name in libcudnn.so.9 libcublas.so.13 libcublasLt.so.13 libcufft.so.12 libnccl.so.2; do
+        ldconfig -p 2> /dev/null | grep -q " *$name " && { echo "$name: the loader's"; continue; }
+        for folder in $folders; do
+            [ -e "$folder/$name" ] || continue
+            echo "$name: $folder"
+            [[ ":${LD_LIBRARY_PATH:-}:" == *":$folder:"* ]] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:$folder"
+            continue 2
+        done
+        echo "$name: not found"
+    done > "$out/libraries.txt"
+}
+
 out=${out:-build/gpu-results}
+[ $bundled = no ] || [[ "$out" = /* ]] || out=$from/$out
 if [ $build_only = no ] && [ $stages = no ]; then
     command -v nvidia-smi > /dev/null || die 3 "skipped: no nvidia-smi: this machine has no NVIDIA driver"
     found=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1 | tr -d .)
@@ -111,23 +175,32 @@ fi
 [ $stages = yes ] || mkdir -p "$out"
 [ $stages = yes ] || rm -f "$out/skipped.txt"
 [ $build_only = yes ] || [ $stages = yes ] || nvidia-smi > "$out/nvidia-smi.txt"
-mpi=OFF
-command -v mpirun > /dev/null && mpi=ON
 build=build/gpu
 rehearse=$build/cli/rehearse
+if [ $bundled = yes ]; then
+    rehearse=$here/bin/rehearse
+    export PATH=$here/bin:$PATH LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export OMPI_MCA_mca_base_component_path=$here/mpi PMIX_MCA_mca_base_component_path=$here/pmix OPAL_PREFIX=$here
+fi
+mpi=OFF
+command -v mpirun > /dev/null && mpi=ON
+tests="test_kernels_cuda test_kernels_cuda_layers test_kernels_cudnn test_bench_device"
+[ $mpi = ON ] && tests="$tests test_run_device"
 
-if wanted build; then
-    part configure 120 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release \
+if [ $bundled = no ] && wanted build; then
+    part configure 120 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
         -DCMAKE_CUDA_ARCHITECTURES="$architecture" -DREHEARSE_CUDA=ON -DREHEARSE_SIM=OFF -DREHEARSE_GUI=OFF \
-        -DREHEARSE_MPI=$mpi
+        -DREHEARSE_PYTHON=OFF -DREHEARSE_ONEDNN=OFF -DREHEARSE_MPI=$mpi
     part build 600 cmake --build $build -j "$(nproc)" --target rehearse
 fi
-[ -x $rehearse ] || [ $stages = yes ] || die 3 "nothing was built: see $out/build.txt"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+[ -x $rehearse ] || [ $stages = yes ] || die 3 "nothing was built: see $out/configure.err and $out/build.txt"
+[ $stages = yes ] || find_libraries
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+batch_of() { if [[ "$1" = bert* ]]; then echo $((($2 + 3) / 4)); else echo "$2"; fi; }  # batch_of NETWORK BATCH
 train() {  # train NETWORK PRECISION BATCH STEPS
     local name=train_$1_$2_$3
     part "$name" 240 $rehearse run --device cuda --model "$1" --batch "$3" --steps "$4" --precision "$2" --format json \
-        --trace "$out/$name.trace.json"
+        --trace "$out/$name.trace.json" --force
 }
 if [ $build_only = no ]; then
     if wanted roofs; then part roofs 180 $rehearse bench peak --device cuda --format json; fi
@@ -137,22 +210,29 @@ if [ $build_only = no ]; then
         [ $mpi = ON ] && part check_lenet5 60 $rehearse run --device cuda --model lenet5 --batch 32 --steps 3 --check-gradients
         for batch in ${batches//,/ }; do
             for network in ${networks//,/ }; do
-                [ $mpi = ON ] && train "$network" mixed "$batch" 10
-                part "calibrate_${network}_$batch" 540 $rehearse calibrate --device cuda --model "$network" --batch "$batch" \
-                    --machine-out "$out/gpu_${network}_$batch.toml" --format json
-                [ $mpi = ON ] && train "$network" fp32 "$batch" 10
+                count=$(batch_of "$network" "$batch")
+                [ $mpi = ON ] && train "$network" mixed "$count" 10
+                part "calibrate_${network}_$count" 540 $rehearse calibrate --device cuda --model "$network" --batch "$count" \
+                    --machine-out "$out/gpu_${network}_$count.toml" --format json --force
+                [ $mpi = ON ] && train "$network" fp32 "$count" 10
             done
         done
     fi
-    if wanted kernels; then  # each network's convolutions or products, by every algorithm
+    # Each network's convolutions or products, by every algorithm; of convolutions how tensors lie, too.
+    bench() {  # bench KIND NETWORK BATCH TYPE LAYOUT
+        local name=kernels_$2_$3_$4_$5
+        part "$name" 590 $rehearse bench "$1" --device cuda --suite "$2" --batch "$3" --type "$4" --layout "$5" --rounds 5 \
+            --format csv --out "$out/$name.json" --force
+    }
+    if wanted kernels; then
         for type in ${types//,/ }; do
             for batch in ${batches//,/ }; do
                 for network in ${networks//,/ }; do
-                    kind=conv
-                    [[ "$network" = bert* ]] && kind=gemm
-                    name=kernels_${network}_${batch}_${type}
-                    part "$name" 590 $rehearse bench $kind --device cuda --suite "$network" --batch "$batch" --type "$type" \
-                        --format csv --out "$out/$name.json"
+                    count=$(batch_of "$network" "$batch")
+                    [[ "$network" != bert* ]] || { bench gemm "$network" "$count" "$type" nchw; continue; }
+                    for layout in ${layouts//,/ }; do
+                        [ "$type$layout" = f32nhwc ] || bench conv "$network" "$batch" "$type" "$layout"
+                    done
                 done
             done
         done
@@ -160,17 +240,16 @@ if [ $build_only = no ]; then
     fi
 fi
 if wanted test; then
-    tests="test_kernels_cuda test_kernels_cuda_layers test_kernels_cudnn test_bench_device"
-    [ $mpi = ON ] && tests="$tests test_run_device"
     # shellcheck disable=SC2086
-    part build_tests 600 cmake --build $build -j "$(nproc)" --target $tests
+    [ $bundled = yes ] || part build_tests 600 cmake --build $build -j "$(nproc)" --target $tests
     filter='*Gpu*'
     [ $build_only = yes ] && filter='-*Gpu*'
-    part test_sums 180 $build/tests/kernels/test_kernels_cuda --gtest_filter="$filter"
-    part test_layers 180 $build/tests/kernels/test_kernels_cuda_layers --gtest_filter="$filter"
-    part test_cudnn 180 $build/tests/kernels/test_kernels_cudnn
-    part test_bench 60 $build/tests/bench/test_bench_device
-    [ $mpi = ON ] && part test_run 120 $build/tests/run/test_run_device
+    at() { if [ $bundled = yes ]; then echo "$here/bin/$2"; else echo "$build/tests/$1/$2"; fi; }
+    part test_sums 180 "$(at kernels test_kernels_cuda)" --gtest_filter="$filter"
+    part test_layers 180 "$(at kernels test_kernels_cuda_layers)" --gtest_filter="$filter"
+    part test_cudnn 180 "$(at kernels test_kernels_cudnn)"
+    part test_bench 60 "$(at bench test_bench_device)"
+    [ $mpi = ON ] && part test_run 120 "$(at run test_run_device)"
 fi
 if [ $build_only = no ] && [ $mpi = ON ] && wanted ranks; then
     part two_ranks 120 mpirun --oversubscribe -n 2 $rehearse run --device cuda --model resnet50 --batch 16 --steps 5
@@ -180,6 +259,11 @@ if [ $build_only = no ] && [ $mpi = ON ] && wanted ranks; then
     part one_learner 120 $rehearse run --device cuda --model resnet32 --batch 16 --steps 20
 fi
 [ $stages = no ] || exit 0
+if [ -n "$bundle" ]; then
+    [ ! -e "$out/failed.txt" ] || die 1 "not bundled: $(cat "$out/failed.txt")"
+    make_bundle "$bundle" || die 1 "$bundle: not complete"
+    exit 0
+fi
 [ $build_only = no ] || skipped "everything else" "--build-only: no GPU was asked for"
 ls "$out"
 [ -e "$out/skipped.txt" ] && cat "$out/skipped.txt" >&2

@@ -50,7 +50,7 @@ public:
     std::string version() const final { return engine_.version(); }
     Support supports(const Problem& problem) const final {
         if (Support support = supported_by_any(problem); !support.yes) return support;
-        if (std::holds_alternative<ConvTranspose>(problem.op)) return supports(mirrored_problem(problem));
+        if (std::holds_alternative<ConvTranspose>(problem.op) && mirrors()) return supports(mirrored_problem(problem));
         std::string reason = engine_.refusal();
         if (reason.empty()) reason = refuse_all_but_sums(problem);
         if (reason.empty() && problem.pass != Pass::update) reason = refusal(problem);
@@ -76,6 +76,7 @@ private:
     virtual std::string refusal(const Problem& problem) const = 0;
     virtual std::unique_ptr<Kernel> make(const Problem& problem) const = 0;
     virtual std::int64_t room(const Problem& /*problem*/) const { return 0; }  // floats
+    virtual bool mirrors() const { return true; }  // runs a transposed convolution as the one that it mirrors
 
     Engine& engine_;
     std::string_view name_;
@@ -121,31 +122,39 @@ private:
     bool tf32_;
 };
 
-// Implicit GEMM of channels that are laid together first, so that they are copied by vectors and some steps ahead.
+// Implicit GEMM of channels that lie together, so that they are copied by vectors and some steps ahead: they are laid
+// so first, or tensors are channels last.
 class Packed final : public Algorithm {
 public:
-    Packed(Engine& engine, bool by_warpgroups)
-        : Algorithm(engine, by_warpgroups ? "wgmma" : "packed"), by_warpgroups_(by_warpgroups) {}
+    Packed(Engine& engine, std::string_view name, Packing packing) : Algorithm(engine, name), packing_(packing) {}
 
 private:
-    std::int64_t room(const Problem& problem) const override { return packed_scratch(problem); }
+    std::int64_t room(const Problem& problem) const override {
+        return problem.pass == Pass::backward_weights ? packed_weights_scratch(problem, engine().processors())
+                                                      : packed_scratch(problem, packing_.channels_last);
+    }
+    bool mirrors() const override { return !packing_.channels_last; }
     std::string refusal(const Problem& problem) const override {
         if (problem.type == DataType::f32) return "lays 16-bit numbers only";
         if (std::holds_alternative<MatMul>(problem.op))
             return "runs convolutions: a product's factors lie as they should";
-        if (problem.pass == Pass::backward_weights)
+        const bool weights = problem.pass == Pass::backward_weights;
+        if (weights && (!packing_.channels_last || packing_.by_warpgroups))
             return "has no backward_weights: pixels do not lie together where taps begin";
         const Conv op = volume(problem.op);
-        const std::int64_t channels = (problem.pass == Pass::forward ? op.channels : op.filters) / op.groups;
-        if (op.groups > 1 && channels % 8 != 0)
-            return fmt::format("a group's {} channels are no whole vectors", channels);
+        const std::int64_t channels = op.channels / op.groups, filters = op.filters / op.groups;
+        const std::int64_t summed = problem.pass == Pass::backward_data ? filters : channels;
+        if ((op.groups > 1 || weights) && summed % 8 != 0)
+            return fmt::format("a group's {} channels are no whole vectors", summed);
+        if (weights && filters % 8 != 0) return fmt::format("a group's {} filters are no whole vectors", filters);
         if (engine().capability() < 80) return "copies to shared memory as from sm_80 on";
-        return by_warpgroups_ ? engine().warpgroup_refusal() : std::string{};
+        return packing_.by_warpgroups ? engine().warpgroup_refusal() : std::string{};
     }
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
-        return packed_kernel(engine(), problem, by_warpgroups_);
+        if (problem.pass == Pass::backward_weights) return packed_weights_kernel(engine(), problem);
+        return packed_kernel(engine(), problem, packing_);
     }
-    bool by_warpgroups_;
+    Packing packing_;
 };
 
 class Winograd final : public Algorithm {
@@ -203,11 +212,18 @@ std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine) {
     all.push_back(std::make_unique<Gemm>(engine, false));
     all.push_back(std::make_unique<Winograd>(engine, 2));
     all.push_back(std::make_unique<Winograd>(engine, 4));
-    all.push_back(std::make_unique<Packed>(engine, false));
-    all.push_back(std::make_unique<Packed>(engine, true));
+    all.push_back(std::make_unique<Packed>(engine, "packed", Packing{}));
+    all.push_back(std::make_unique<Packed>(engine, "wgmma", Packing{.by_warpgroups = true}));
     all.push_back(std::make_unique<Direct>(engine));
     all.push_back(std::make_unique<Fft>(engine));
     all.push_back(std::make_unique<Gemm>(engine, true));
+    return all;
+}
+
+std::vector<std::unique_ptr<Backend>> channels_last_convolutions(Engine& engine) {
+    std::vector<std::unique_ptr<Backend>> all;
+    all.push_back(std::make_unique<Packed>(engine, "nhwc-packed", Packing{.channels_last = true}));
+    all.push_back(std::make_unique<Packed>(engine, "nhwc-wgmma", Packing{true, true}));
     return all;
 }
 

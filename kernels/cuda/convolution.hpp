@@ -15,6 +15,10 @@ namespace rehearse::kernels::cuda {
 /// run on `engine`, which outlives them.
 std::vector<std::unique_ptr<Backend>> convolutions(Engine& engine);
 
+/// "nhwc-packed" and "nhwc-wgmma" (no backward_weights), of 16-bit tensors that are channels last
+/// (kernels/channels_last.hpp).
+std::vector<std::unique_ptr<Backend>> channels_last_convolutions(Engine& engine);
+
 /// The same for buffers in the host's memory: copies what the pass reads in, runs, copies what it writes out. For
 /// checks and tests, not for speed. `device` and `engine` outlive it.
 std::unique_ptr<Backend> staged(const Backend& device, Engine& engine);

@@ -51,8 +51,9 @@ private:
 
 class EngineDevice final : public Device {
 public:
-    EngineDevice(Engine& engine, std::vector<const Backend*> own, const std::vector<const Backend*>& hosts)
-        : engine_(engine), backends_(std::move(own)), own_(backends_.size()) {
+    EngineDevice(Engine& engine, std::vector<const Backend*> own, const std::vector<const Backend*>& hosts,
+                 std::vector<const Backend*> besides)
+        : engine_(engine), backends_(std::move(own)), besides_(std::move(besides)), own_(backends_.size()) {
         for (const Backend* host : hosts) {
             hosted_.push_back(std::make_unique<Hosted>(*host, engine));
             backends_.push_back(hosted_.back().get());
@@ -65,7 +66,8 @@ public:
     std::span<const Backend* const> backends() const override { return backends_; }
     bool owns(const Backend& backend) const override {
         const auto end = backends_.begin() + static_cast<std::ptrdiff_t>(own_);
-        return std::find(backends_.begin(), end, &backend) != end;
+        return std::find(backends_.begin(), end, &backend) != end ||
+               std::find(besides_.begin(), besides_.end(), &backend) != besides_.end();
     }
 
     Memory allocate(std::size_t bytes) override {
@@ -135,15 +137,16 @@ private:
 
     Engine& engine_;
     std::vector<std::unique_ptr<Backend>> hosted_;
-    std::vector<const Backend*> backends_;
+    std::vector<const Backend*> backends_, besides_;
     std::size_t own_;  // the first so many
     Memory found_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> device(Engine& engine, std::vector<const Backend*> own, std::vector<const Backend*> hosts) {
-    return std::make_unique<EngineDevice>(engine, std::move(own), hosts);
+std::unique_ptr<Device> device(Engine& engine, std::vector<const Backend*> own, std::vector<const Backend*> hosts,
+                               std::vector<const Backend*> besides) {
+    return std::make_unique<EngineDevice>(engine, std::move(own), hosts, std::move(besides));
 }
 
 }  // namespace rehearse::kernels::cuda

@@ -137,6 +137,16 @@ struct DeviceTeam {
                      : "memory");
 #endif
     }
+    template <typename F>
+    REHEARSE_BOTH void load_transposed(F f) {
+#if __CUDA_ARCH__ >= 750
+        const MatrixRow at = f(static_cast<int>(threadIdx.x), registers);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(at.to[0]), "=r"(at.to[1]), "=r"(at.to[2]), "=r"(at.to[3])
+                     : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(at.row)))
+                     : "memory");
+#endif
+    }
     template <typename Element, typename F>
     REHEARSE_BOTH void multiply_groups(F f) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/implicit_gemm.hpp"
 #include "kernels/cuda/packed.hpp"
+#include "kernels/cuda/packed_weights.hpp"
 #include "kernels/cuda/tile.hpp"
 #include "kernels/cuda/weight_gradient.hpp"
 #include "kernels/cuda/winograd_weights.hpp"
@@ -53,9 +54,14 @@ template <typename Element>
 using TallGroups = PackedGemm<GroupTile<Element, 128, 128>>;
 template <typename Element>
 using WideGroups = PackedGemm<GroupTile<Element, 64, 256>>;
+template <typename Element>
+using LargeGradient = PackedGradient<TurnedTile<Element, 128, 128, 64, 32>>;
+template <typename Element>
+using SmallGradient = PackedGradient<TurnedTile<Element, 64, 64, 32, 32>>;
 using PackedTask =
     std::variant<LargePacked<Float16>, SmallPacked<Float16>, TallGroups<Float16>, WideGroups<Float16>,
-                 LargePacked<BFloat16>, SmallPacked<BFloat16>, TallGroups<BFloat16>, WideGroups<BFloat16>>;
+                 LargePacked<BFloat16>, SmallPacked<BFloat16>, TallGroups<BFloat16>, WideGroups<BFloat16>,
+                 LargeGradient<Float16>, SmallGradient<Float16>, LargeGradient<BFloat16>, SmallGradient<BFloat16>>;
 
 /// Everything that is not a sum over terms: points.hpp.
 struct PointTask;

@@ -90,6 +90,7 @@ struct TiledGemm : ImplicitGemm {
     static constexpr int a_words = Tile::rows * Tile::words / threads, b_words = Tile::columns * Tile::words / threads;
     static constexpr int depth = Tile::words * Tile::elements_per_word;
     static_assert(threads % Tile::columns == 0 && threads % Tile::words == 0);
+    static constexpr int resident = Tile::rows == 64 ? 3 : 1;
     using Shared = typename Tile::Shared;
     struct Registers {
         typename Tile::Accumulators sums;

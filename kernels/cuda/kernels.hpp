@@ -80,6 +80,8 @@ std::int64_t weights_scratch(const Problem& problem, int processors);
 /// The bias behind `count` weights is added to dst; its gradient, the sums of diff_dst over images and pixels.
 void add_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
 void sum_bias(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
+/// Of tensors that are channels last, whatever of these the pass has.
+void bias_channels_last(Engine& engine, const Problem& problem, const Buffers& buffers, std::int64_t count);
 /// In how many parts a WeightGradient of these takes its pixels.
 std::int64_t weight_splits(const ImplicitGemm& gemm, int processors);
 
@@ -91,10 +93,19 @@ WinogradShape winograd_shape(const Conv& op, Pass pass, std::int64_t batch, int 
 /// Floats of weights (or of the sums that become their gradient), source and products, all transformed.
 std::int64_t winograd_scratch(const Problem& problem, int m, int processors);
 
-/// forward and backward_data of 16-bit convolutions, whose channels are laid together first; `by_warpgroups`: by wgmma.
-std::unique_ptr<Kernel> packed_kernel(Engine& engine, const Problem& problem, bool by_warpgroups);
+/// How a 16-bit convolution whose channels are laid together is run: by wgmma or by mma.sync; on tensors that are
+/// channels last (kernels/channels_last.hpp), which mostly lie so already, or first.
+struct Packing {
+    bool by_warpgroups = false, channels_last = false;
+};
+/// forward and backward_data.
+std::unique_ptr<Kernel> packed_kernel(Engine& engine, const Problem& problem, Packing packing);
 /// Floats of the sources and weights as they are laid.
-std::int64_t packed_scratch(const Problem& problem);
+std::int64_t packed_scratch(const Problem& problem, bool channels_last);
+/// backward_weights of tensors that are channels last, a group's channels and filters being whole vectors.
+std::unique_ptr<Kernel> packed_weights_kernel(Engine& engine, const Problem& problem);
+/// Floats of the partial sums.
+std::int64_t packed_weights_scratch(const Problem& problem, int processors);
 
 /// Of a transposed convolution, whose mirrored problem's kernel it takes.
 std::unique_ptr<Kernel> transposed_kernel(Engine& engine, const Problem& problem, std::unique_ptr<Kernel> mirrored);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implicit GEMM (implicit_gemm.hpp) of 16-bit numbers whose channels lie together, eight to a vector: a term is a tap
-// of eight channels. Sources and weights are laid so first.
+// of eight channels. Sources and weights are laid so first, unless tensors are channels last and lie so already.
 #pragma once
 
 #include "kernels/cuda/implicit_gemm.hpp"
@@ -10,13 +10,16 @@
 namespace rehearse::kernels::cuda {
 
 /// Sources are {images, pixels, vectors}, `source_pixel` of them a pixel, weights {groups, rows, terms} vectors; counts
-/// and distances in both are of vectors. Targets and the bias are as they are in implicit_gemm.hpp.
+/// and distances in both are of vectors. Targets and the bias are as they are in implicit_gemm.hpp; where a target's
+/// rows lie together (target_row 1), a tile goes through shared memory and leaves by eight of them at once.
 template <typename Tile>
 struct PackedGemm : ImplicitGemm {
     using Element = typename Tile::Element;
     static constexpr int threads = Tile::threads, vectors = Tile::vectors, stages = Tile::stages;
     static constexpr int a_copies = Tile::rows * vectors / threads, b_copies = Tile::columns * vectors / threads;
     static_assert(threads % vectors == 0 && Tile::rows * vectors % threads == 0);
+    static constexpr int pitch = Tile::rows / 8 + 1;  // vectors of a column on its way out: columns in different banks
+    static_assert(sizeof(Vector) * Tile::columns * pitch <= sizeof(typename Tile::Shared));
     struct Shared {
         typename Tile::Shared tile;
         struct {
@@ -57,6 +60,7 @@ struct PackedGemm : ImplicitGemm {
             team.commit();
             Tile::multiply(team, turn % stages);
         }
+        if (target_row == 1) return leave(team, first_row, block.z);
         team.each([&](int thread, Registers& r) {
             Tile::results(thread, r.sums, [&](int row, int at, float sum) {
                 store(first_row + row, team.shared().columns[at].target, block.z, sum);
@@ -65,6 +69,41 @@ struct PackedGemm : ImplicitGemm {
     }
 
 private:
+    // Column by column into the factors' place, which nobody reads any more, and on from there.
+    template <typename Team>
+    REHEARSE_BOTH void leave(Team& team, std::int64_t first_row, std::int64_t group) const {
+        team.template wait<0, false>();
+        team.each([&](int thread, Registers& r) {
+            auto* const room = reinterpret_cast<std::uint16_t*>(&team.shared().tile);
+            Tile::results(thread, r.sums, [&](int row, int at, float sum) {
+                room[at * pitch * 8 + row] = from_float<Element>(with_bias(first_row + row, group, sum)).bits;
+            });
+        });
+        team.alone([&](int thread, Registers&) {
+            constexpr int across = Tile::rows / 8;
+            const auto* const room = reinterpret_cast<const Vector*>(&team.shared().tile);
+            const bool whole = (rows | groups * rows) % 8 == 0;  // and the target begins at whole 16 bytes
+            REHEARSE_ROLLED
+            for (int i = thread; i < Tile::columns * across; i += threads) {
+                const std::int64_t to = team.shared().columns[i / across].target, row = first_row + i % across * 8;
+                if (to < 0 || row >= rows) continue;
+                const Vector made = room[i / across * pitch + i % across];
+                auto* const begin = static_cast<std::uint16_t*>(target) + to + row;
+                if (whole) {
+                    Words<4> words;
+                    REHEARSE_UNROLL
+                    for (int e = 0; e < 4; ++e)
+                        words.of[e] = made.bits[2 * e] | std::uint32_t{made.bits[2 * e + 1]} << 16;
+                    put_words(begin, words);
+                    continue;
+                }
+                REHEARSE_UNROLL
+                for (int e = 0; e < 8; ++e) {
+                    if (row + e < rows) begin[e] = made.bits[e];
+                }
+            }
+        });
+    }
     // Threads side by side take vectors side by side; what lies outside becomes 0.
     template <typename Team>
     REHEARSE_BOTH void start(Team& team, std::int64_t first_row, std::int64_t group, int turn) const {
@@ -99,8 +138,11 @@ private:
     }
     REHEARSE_BOTH void store(std::int64_t row, std::int64_t at, std::int64_t group, float sum) const {
         if (row >= rows || at < 0) return;
-        if (bias != nullptr) sum += to_float(static_cast<const Element*>(bias)[group * rows + row]);
-        static_cast<Element*>(target)[at + row * target_row] = from_float<Element>(sum);
+        static_cast<Element*>(target)[at + row * target_row] = from_float<Element>(with_bias(row, group, sum));
+    }
+    REHEARSE_BOTH float with_bias(std::int64_t row, std::int64_t group, float sum) const {
+        if (bias == nullptr || row >= rows) return sum;
+        return sum + to_float(static_cast<const Element*>(bias)[group * rows + row]);
     }
 };
 
@@ -141,6 +183,29 @@ struct LayChannels {
                 for (int e = 0; e < 8; ++e) made.bits[e] = team.shared().tile[i % across * 8 + e][i / across];
                 to[((block.z * pixels + pixel) * groups + group) * vectors + vector] = made;
             }
+        });
+    }
+};
+
+/// Images {pixels, channels} of any 16-bit type to {pixels, vectors} vectors; beyond the last channel is 0.
+struct PadPixels : PointWise {
+    const void* from = nullptr;
+    Vector* to = nullptr;
+    std::int64_t channels = 1;
+    Divisor vectors;
+
+    template <typename Team>
+    REHEARSE_BOTH void run(Team& team, const Block& block) const {
+        each_point(team, block, [&](std::int64_t i) {
+            const std::int64_t pixel = i / vectors, first = (i - pixel * vectors) * 8;
+            Vector made;
+            REHEARSE_UNROLL
+            for (int e = 0; e < 8; ++e) {
+                made.bits[e] = first + e < channels
+                                   ? static_cast<const std::uint16_t*>(from)[pixel * channels + first + e]
+                                   : std::uint16_t{0};
+            }
+            to[i] = made;
         });
     }
 };

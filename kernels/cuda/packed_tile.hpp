@@ -15,7 +15,8 @@ struct alignas(16) Vector {
 };
 
 /// A row of eight 16-bit numbers in shared memory that this thread names, and the four words that it gets: with g =
-/// lane / 4 and t = lane % 4, word t of the rows that lanes g, 8 + g, 16 + g and 24 + g name (PTX ISA, ldmatrix .x4).
+/// lane / 4 and t = lane % 4, word t of the rows that lanes g, 8 + g, 16 + g and 24 + g name (PTX ISA, ldmatrix .x4);
+/// transposed (.trans), numbers g of the rows that lanes 2 t and 2 t + 1, and those 8, 16 and 24 further, name.
 struct MatrixRow {
     std::uint32_t (&to)[4];
     const void* row;
@@ -76,16 +77,7 @@ struct PackedTile {
                     return {r.sums.b[j], &team.shared().tile.b[stage][column][k + lane / 8 % 2]};
                 });
             }
-            REHEARSE_UNROLL
-            for (int i = 0; i < m; ++i) {
-                REHEARSE_UNROLL
-                for (int j = 0; j < n; ++j) {
-                    team.template multiply<Element>([i, j](auto& r) -> Fragments {
-                        return {r.sums.c[i][j], r.sums.a[i],
-                                reinterpret_cast<const std::uint32_t(&)[2]>(r.sums.b[j / 2][j % 2 * 2])};
-                    });
-                }
-            }
+            multiply_loaded(team);
         }
     }
     template <typename Visit>
@@ -101,9 +93,63 @@ struct PackedTile {
         }
     }
 
-private:
+protected:
+    template <typename Team>
+    static REHEARSE_BOTH void multiply_loaded(Team& team) {
+        REHEARSE_UNROLL
+        for (int i = 0; i < m; ++i) {
+            REHEARSE_UNROLL
+            for (int j = 0; j < n; ++j) {
+                team.template multiply<Element>([i, j](auto& r) -> Fragments {
+                    return {r.sums.c[i][j], r.sums.a[i],
+                            reinterpret_cast<const std::uint32_t(&)[2]>(r.sums.b[j / 2][j % 2 * 2])};
+                });
+            }
+        }
+    }
     static REHEARSE_BOTH int first_row(int thread) { return thread / 32 / warps_across * warp_rows; }
     static REHEARSE_BOTH int first_column(int thread) { return thread / 32 % warps_across * warp_columns; }
+};
+
+/// The same of factors that lie the other way in memory: of each of `depth` steps of k, a vector of eight rows or
+/// columns. They are transposed on their way out of shared memory (ldmatrix .trans).
+template <typename Element_, int rows_, int columns_, int warp_rows, int warp_columns>
+struct TurnedTile : PackedTile<Element_, rows_, columns_, warp_rows, warp_columns> {
+    using Base = PackedTile<Element_, rows_, columns_, warp_rows, warp_columns>;
+    using Base::m, Base::n, Base::stages;
+    static constexpr int depth = 32, across = rows_ / 8;
+    static_assert(rows_ == columns_);
+    static constexpr int pitch =
+        across + 1;  // 272 or 144 bytes: eight steps of k that are read at once lie in 32 banks
+    struct Shared {
+        Vector a[stages][depth][pitch], b[stages][depth][pitch];
+    };
+
+    /// Of a: both vectors of rows in the first eight steps, then in the next. Of b: both eights of a vector of columns,
+    /// then of the next.
+    template <typename Team>
+    static REHEARSE_BOTH void multiply(Team& team, int stage) {
+        REHEARSE_UNROLL
+        for (int k = 0; k < depth; k += 16) {
+            REHEARSE_UNROLL
+            for (int i = 0; i < m; ++i) {
+                team.load_transposed([&, stage, i, k](int thread, auto& r) -> MatrixRow {
+                    const int lane = thread % 32, step = k + lane / 16 * 8 + lane % 8;
+                    const int vector = Base::first_row(thread) / 8 + 2 * i + lane / 8 % 2;
+                    return {r.sums.a[i], &team.shared().tile.a[stage][step][vector]};
+                });
+            }
+            REHEARSE_UNROLL
+            for (int j = 0; j < n / 2; ++j) {
+                team.load_transposed([&, stage, j, k](int thread, auto& r) -> MatrixRow {
+                    const int lane = thread % 32, step = k + lane / 8 % 2 * 8 + lane % 8;
+                    const int vector = Base::first_column(thread) / 8 + 2 * j + lane / 16;
+                    return {r.sums.b[j], &team.shared().tile.b[stage][step][vector]};
+                });
+            }
+            Base::multiply_loaded(team);
+        }
+    }
 };
 
 /// What a warpgroup, 128 threads, multiplies at once: c {64, 128} += a {64, 64} b {128, 64}^T. Both lie in shared

@@ -21,7 +21,7 @@ using AnyPoint =
                  Pooling, Statistics, JoinStatistics, Normalize, GradientSums, JoinSums, NormBackward, LayerBackward,
                  ColumnSums, SoftmaxRow, RowLoss, RowMeans, Unfinite, LambMoments, LambRatios, LambStep, AttendForward,
                  AttendCommon, AttendBackward, LayIntoPlanes, TakeFromPlanes, MultiplySpectra, NormalizeAcross,
-                 MixPixels, LayChannels, LayTerms>;
+                 MixPixels, LayChannels, PadPixels, LayTerms>;
 struct PointTask : AnyPoint {
     using AnyPoint::AnyPoint;
 };

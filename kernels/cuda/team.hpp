@@ -13,6 +13,7 @@
 //   team.commit()               what was copied since the last one is a group
 //   team.wait<n, groups>()      until all groups but the last n have come, for every thread; `groups`: for wgmma
 //   team.load_matrices(f)       f(thread, registers) names a row and where its words go (packed_tile.hpp)
+//   team.load_transposed(f)     the same; words are of columns
 //   team.multiply_groups<E>(f)  a product of each warpgroup (packed_tile.hpp)
 //
 // On the device a team is one thread's view of its block (device.cuh); on the host it loops over the threads

@@ -23,10 +23,14 @@ using cuda::Engine;
 struct Wanted {
     Rounding rounding = Rounding::f32;
     std::optional<std::int64_t> engine{};  // none: what the heuristics say
+    bool channels_last = false;
 };
 
 // Whatever the GPU.
-std::string refusal_of(const Problem& problem) {
+std::string refusal_of(const Problem& problem, bool channels_last) {
+    if (channels_last && !std::holds_alternative<Conv>(problem.op)) {
+        return fmt::format("runs convolutions that are channels last, not {}", kind_of(problem.op));
+    }
     if (const auto* op = std::get_if<Attention>(&problem.op)) {
         if (!has_own_keys(*op)) return "attends with keys and values of each head's own";
         if (problem.type == DataType::f32) return "attends in 16 bits only";
@@ -41,11 +45,11 @@ std::string refusal_of(const Problem& problem) {
     return {};
 }
 
-Graph graph_of(const Problem& problem) {
+Graph graph_of(const Problem& problem, bool channels_last) {
     if (const auto* op = std::get_if<Attention>(&problem.op)) {
         return graph_of(attention_graph(*op, problem.pass, problem.batch), problem.type);
     }
-    return convolution_graph(problem.op, problem.pass, problem.batch, problem.type);
+    return convolution_graph(problem, channels_last);
 }
 
 class Plans final : public Backend {
@@ -81,7 +85,7 @@ public:
         const auto& found = planned(problem, limit);
         if (!found.plan) throw BackendError(fmt::format("cuDNN cannot run {}: {}", to_string(problem), found.why));
         if (std::holds_alternative<Attention>(problem.op)) return attention_kernel(engine_, problem, found.plan);
-        return convolution_kernel(engine_, problem, found.plan);
+        return convolution_kernel(engine_, problem, found.plan, wanted_.channels_last);
     }
     Bytes scratch(const Problem& problem, Bytes limit) const override {
         if (problem.pass == Pass::update) return {};
@@ -96,7 +100,7 @@ private:
     };
 
     std::string refusal(const Problem& problem) const {
-        if (std::string reason = refusal_of(problem); !reason.empty()) return reason;
+        if (std::string reason = refusal_of(problem, wanted_.channels_last); !reason.empty()) return reason;
         if (wanted_.rounding == Rounding::tf32 && problem.type != DataType::f32) {
             return "TF32 is how f32 is multiplied";
         }
@@ -110,7 +114,7 @@ private:
         const std::lock_guard lock{mutex_};
         Found& found = found_[fmt::format("{} within {}", to_string(problem), limit.value)];
         if (found.plan || !found.why.empty()) return found;
-        Graph graph = graph_of(problem);
+        Graph graph = graph_of(problem, wanted_.channels_last);
         graph.attach(handle(engine_));
         found.plan = wanted_.engine ? graph.plan(*wanted_.engine, wanted_.rounding, limit.value, found.why)
                                     : graph.best(wanted_.rounding, limit.value, found.why);
@@ -132,7 +136,7 @@ std::int64_t engines(Engine& engine) {
         std::vector<Problem> problems{{Conv{8, 8, 8, 8, {}, 1, false}, pass, 1, DataType::f32}};
         if (pass != Pass::backward_weights) problems.push_back({Attention{1, 64, 64, 64}, pass, 1, DataType::f16});
         for (const Problem& problem : problems) {
-            Graph graph = graph_of(problem);
+            Graph graph = graph_of(problem, false);
             graph.attach(handle(engine));
             most = std::max(most, graph.engine_count());
         }
@@ -164,26 +168,27 @@ void execute(Engine& engine, const Plan& plan, const std::vector<std::int64_t>& 
     api().check(api().execute(handle(engine), plan.plan.get(), pack.get()), "a plan");
 }
 
-std::string refused_description(const Problem& problem) {
+std::string refused_description(const Problem& problem, bool channels_last) {
     try {
-        const Graph described = graph_of(problem);
+        const Graph described = graph_of(problem, channels_last);
     } catch (const BackendError& error) {
         return error.what();
     }
     return {};
 }
 
-std::int64_t engines_on(const std::string& gpu, const Problem& problem, std::string& why) {
-    if (why = refusal_of(problem); !why.empty()) return 0;
-    Graph graph = graph_of(problem);
+std::int64_t engines_on(const std::string& gpu, const Problem& problem, bool channels_last, std::string& why) {
+    if (why = refusal_of(problem, channels_last); !why.empty()) return 0;
+    Graph graph = graph_of(problem, channels_last);
     graph.attach(gpu);
     return graph.proposals(Rounding::f32, why);
 }
 
-std::vector<std::unique_ptr<Backend>> plans(Engine& engine) {
+std::vector<std::unique_ptr<Backend>> plans(Engine& engine, bool channels_last) {
     std::vector<std::unique_ptr<Backend>> all;
     const auto add = [&](const std::string& name, Wanted wanted) {
-        all.push_back(std::make_unique<Plans>(engine, name, wanted));
+        wanted.channels_last = channels_last;
+        all.push_back(std::make_unique<Plans>(engine, (channels_last ? "nhwc-" : "") + name, wanted));
     };
     add("heuristic", {});
     add("tensor-tf32", {Rounding::tf32});

@@ -14,15 +14,16 @@ namespace rehearse::kernels::cudnn {
 /// "cudnn heuristic": the first engine that cuDNN's heuristics propose and that fits into the scratch limit. "cudnn
 /// tensor-tf32": the same with f32 rounded to TF32. Where there is a GPU, also "cudnn engine0", "cudnn tf32-engine0"
 /// and so on, each forced; they exist for as many numbers as cuDNN has engines of any pass, and refuse what they do not
-/// run. Convolutions, and attention in 16 bits.
-std::vector<std::unique_ptr<Backend>> plans(cuda::Engine& engine);
+/// run. Convolutions, and attention in 16 bits; or, "nhwc-" before each name, convolutions of tensors that are channels
+/// last (kernels/channels_last.hpp).
+std::vector<std::unique_ptr<Backend>> plans(cuda::Engine& engine, bool channels_last);
 
 /// What cuDNN says against the description of a problem; empty where it takes it. Needs the library, but no GPU.
-std::string refused_description(const Problem& problem);
+std::string refused_description(const Problem& problem, bool channels_last);
 /// How many engines cuDNN's heuristics propose for a GPU that is only described, in cuDNN's own JSON, and why others
 /// may not be taken. Needs the library, but no GPU; what cuDNN compiles at run time needs a libcuda.so.1, if only the
 /// toolkit's stub.
-std::int64_t engines_on(const std::string& gpu, const Problem& problem, std::string& why);
+std::int64_t engines_on(const std::string& gpu, const Problem& problem, bool channels_last, std::string& why);
 
 /// "cublas gemm" and "cublas tensor-tf32": dense layers.
 std::vector<std::unique_ptr<Backend>> products(cuda::Engine& engine);

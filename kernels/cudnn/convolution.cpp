@@ -28,8 +28,11 @@ private:
 
 class Convolution final : public cuda::DeviceKernel {
 public:
-    Convolution(Engine& engine, const Problem& problem, std::shared_ptr<const Plan> plan)
-        : DeviceKernel(engine, problem), op_(cuda::volume(problem.op)), plan_(std::move(plan)) {
+    Convolution(Engine& engine, const Problem& problem, std::shared_ptr<const Plan> plan, bool channels_last)
+        : DeviceKernel(engine, problem),
+          op_(cuda::volume(problem.op)),
+          plan_(std::move(plan)),
+          channels_last_(channels_last) {
         if (plan_->workspace > 0) room_ = reserve((plan_->workspace + 3) / 4);
     }
 
@@ -46,6 +49,7 @@ private:
                 {const_cast<void*>(x), aligned.data, const_cast<void*>(y)}, room_);
         if (weights && aligned.data != w.data) copy(aligned, w, count);
         if (!op_.bias) return;
+        if (channels_last_) return cuda::bias_channels_last(engine(), problem(), b, count);
         if (forward) cuda::add_bias(engine(), problem(), b, count);
         if (weights) cuda::sum_bias(engine(), problem(), b, count);
     }
@@ -60,12 +64,14 @@ private:
     std::shared_ptr<const Plan> plan_;
     Aligned aligned_;
     float* room_ = nullptr;
+    bool channels_last_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> convolution_kernel(Engine& engine, const Problem& problem, std::shared_ptr<const Plan> plan) {
-    return std::make_unique<Convolution>(engine, problem, std::move(plan));
+std::unique_ptr<Kernel> convolution_kernel(Engine& engine, const Problem& problem, std::shared_ptr<const Plan> plan,
+                                           bool channels_last) {
+    return std::make_unique<Convolution>(engine, problem, std::move(plan), channels_last);
 }
 
 }  // namespace rehearse::kernels::cudnn

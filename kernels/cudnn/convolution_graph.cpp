@@ -74,12 +74,13 @@ cudnnDataType_t type_of(DataType type) {
     return type == DataType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
-Graph convolution_graph(const Op& op, Pass pass, std::int64_t batch, DataType type) {
-    const Correlation c = correlation(op, batch);
+Graph convolution_graph(const Problem& problem, bool channels_last) {
+    const DataType type = problem.type;
+    const Correlation c = correlation(problem.op, problem.batch, channels_last);
     const auto& ids = convolution_ids;
     const std::vector<Descriptor> parts{tensor(c.x, type, ids[0]), tensor(c.w, type, ids[1]), tensor(c.y, type, ids[2]),
                                         convolution(c)};
-    const Names n = names(pass);
+    const Names n = names(problem.pass);
     Descriptor operation{n.operation};
     operation.set(n.x, parts[0]);
     operation.set(n.w, parts[1]);

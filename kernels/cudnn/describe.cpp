@@ -6,23 +6,32 @@
 namespace rehearse::kernels::cudnn {
 namespace {
 
-Described dense(std::int64_t outermost, const Shape& rest) {
+// Channels are the second dimension; the fastest in memory is it, or the last.
+Described dense(std::int64_t outermost, const Shape& rest, bool channels_last) {
     Described made{{outermost}, {}};
     made.sizes.insert(made.sizes.end(), rest.begin(), rest.end());
     made.strides.assign(made.sizes.size(), 1);
-    for (std::size_t i = made.sizes.size() - 1; i > 0; --i) made.strides[i - 1] = made.strides[i] * made.sizes[i];
+    std::int64_t stride = 1;
+    const auto step_over = [&](std::size_t d) {
+        made.strides[d] = stride;
+        stride *= made.sizes[d];
+    };
+    if (channels_last) step_over(1);
+    for (std::size_t d = made.sizes.size() - 1; d > 1; --d) step_over(d);
+    if (!channels_last) step_over(1);
+    step_over(0);
     return made;
 }
 
 }  // namespace
 
-Correlation correlation(const Op& op, std::int64_t batch) {
+Correlation correlation(const Op& op, std::int64_t batch, bool channels_last) {
     const Conv& conv = std::get<Conv>(op);
     const Window& w = conv.window;
     const Shape weights = rehearse::weights(op).front().shape;
-    Correlation made{dense(batch, input_shapes(op).front()),
-                     dense(weights.front(), {weights.begin() + 1, weights.end()}),
-                     dense(batch, output_shape(op)),
+    Correlation made{dense(batch, input_shapes(op).front(), channels_last),
+                     dense(weights.front(), {weights.begin() + 1, weights.end()}, channels_last),
+                     dense(batch, output_shape(op), channels_last),
                      {},
                      {},
                      {},

@@ -21,8 +21,9 @@ struct Correlation {
     Described x, w, y;
     std::vector<std::int64_t> before, after, stride, dilation;  // padding on each side, of each dimension
 };
-/// Of a Conv without its bias.
-Correlation correlation(const Op& op, std::int64_t batch);
+/// Of a Conv without its bias; `channels_last`: all three lie so (kernels/channels_last.hpp), their dimensions are
+/// named in the same order.
+Correlation correlation(const Op& op, std::int64_t batch, bool channels_last);
 
 /// Which of a pass's matrices is a factor.
 enum class Factor { src, weights, diff_dst };

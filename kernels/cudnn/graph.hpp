@@ -97,7 +97,7 @@ private:
 };
 
 /// A pass of a Conv without its bias; its tensors are `convolution_ids`: x, w and y.
-Graph convolution_graph(const Op& op, Pass pass, std::int64_t batch, DataType type);
+Graph convolution_graph(const Problem& problem, bool channels_last);
 inline constexpr std::array<std::int64_t, 3> convolution_ids{'x', 'w', 'y'};
 
 /// As describe_attention.hpp says; a tensor's id is its index there and 1.

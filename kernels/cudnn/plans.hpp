@@ -18,7 +18,7 @@ void execute(cuda::Engine& engine, const Plan& plan, const std::vector<std::int6
              const std::vector<void*>& tensors, const void* workspace);
 
 std::unique_ptr<Kernel> convolution_kernel(cuda::Engine& engine, const Problem& problem,
-                                           std::shared_ptr<const Plan> plan);
+                                           std::shared_ptr<const Plan> plan, bool channels_last);
 std::unique_ptr<Kernel> attention_kernel(cuda::Engine& engine, const Problem& problem,
                                          std::shared_ptr<const Plan> plan);
 

@@ -38,6 +38,25 @@ TEST(DeviceBench, TakesTheDevicesClockForEachRun) {
     EXPECT_NEAR(seconds(AdamUpdate{8}, Pass::update), 1e-6, 1e-12);
 }
 
+// Not among those that a network is run by, but on the device's memory: the host reaches none of it.
+TEST(DeviceBench, TimesConvolutionsOfTensorsThatAreChannelsLast) {
+    kernels::cuda::LateHostEngine engine;
+    const auto layers = kernels::cuda::layers(engine);
+    const auto besides = kernels::cuda::channels_last_convolutions(engine);
+    const auto device = kernels::cuda::device(engine, {layers.get()}, {&kernels::reference::backend()},
+                                              {besides.front().get(), besides.back().get()});
+    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    const Op op = Conv{8, 5, 5, 16, same, 1, false};
+    const auto seconds = [&](Pass pass) {
+        return time_on(*device, {op, pass, 2, DataType::f16}, *besides.front(), small).median.value;
+    };
+    EXPECT_TRUE(device->owns(*besides.front()));
+    EXPECT_EQ(std::ssize(device->backends()), 2);
+    EXPECT_NEAR(seconds(Pass::forward), 1e-6, 1e-12);           // nothing is laid anew
+    EXPECT_NEAR(seconds(Pass::backward_data), 2e-6, 1e-12);     // but the weights
+    EXPECT_NEAR(seconds(Pass::backward_weights), 2e-6, 1e-12);  // parts, then their sum
+}
+
 TEST(DeviceBench, MeasuresEveryProblemAsRunWouldComputeIt) {
     Late late;
     const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};

@@ -186,6 +186,7 @@ TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
         EXPECT_THAT([&] { read_samples(text, "f"); }, ThrowsMessage<InputError>(HasSubstr(why))) << text;
     };
     refused("", "neither JSON");
+    refused(R"({"context":{"layout":"nhwc"},"benchmarks":[]})", "f: samples of tensors in nhwc");
     refused("hello\n", "neither JSON");
     refused("{ \"a\": 1 }", "without \"benchmarks\"");
     refused("{ not json", "without \"benchmarks\"");

@@ -104,5 +104,17 @@ TEST_F(Bench, StreamHasARowForEveryKernelAndLevel) {
     EXPECT_EQ(Json::parse(read("stream.json")).at("benchmarks").size(), 2 * rows.size());
 }
 
+TEST_F(Bench, HasOtherLayoutsOfADevicesConvolutionsOnly) {
+    const auto refusal = [&](const std::string& arguments) {
+        const Output output = run("bench " + arguments);
+        EXPECT_EQ(output.code, 2) << arguments;
+        return output.err;
+    };
+    EXPECT_THAT(refusal("conv --layout nhwc " + small_conv), HasSubstr("of a device: add --device cuda"));
+    EXPECT_THAT(refusal("gemm --layout nhwc --device cuda matmul:n1m8n8k8:f16:forward"),
+                HasSubstr("of bench conv, not of bench gemm"));
+    EXPECT_THAT(refusal("conv --layout nhcw --device cuda " + small_conv), HasSubstr("not one of nchw, nhwc"));
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -82,6 +82,24 @@ public:
             }
         }
     }
+    template <typename F>
+    void load_transposed(F f) {
+        for (int first = 0; first < Task::threads; first += 32) {
+            std::array<const void*, 32> rows{};
+            for (int lane = 0; lane < 32; ++lane) rows[lane] = f(first + lane, registers_[first + lane]).row;
+            for (int lane = 0; lane < 32; ++lane) {
+                const MatrixRow mine = f(first + lane, registers_[first + lane]);
+                for (int i = 0; i < 4; ++i) {
+                    std::array<std::uint16_t, 2> pair{};
+                    for (int e = 0; e < 2; ++e) {
+                        const auto* const row = static_cast<const std::byte*>(rows[8 * i + lane % 4 * 2 + e]);
+                        std::memcpy(&pair[e], row + 2 * (lane / 4), 2);
+                    }
+                    std::memcpy(&mine.to[i], pair.data(), 4);
+                }
+            }
+        }
+    }
     /// Reads both factors where wgmma reads them; nothing but NaN comes of threads that name different ones.
     template <typename Element, typename F>
     void multiply_groups(F f) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/channels_last.hpp"
 #include "kernels/cuda/convolution.hpp"
 #include "kernels/reference/backend.hpp"
 #include "tests/kernels/cuda_host.hpp"
@@ -110,6 +111,55 @@ TEST_P(OnAnEngine, ConvolvesExactly) {
         }
     }
     EXPECT_GT(compared, 150);
+}
+
+// Whole vectors of channels, less than one, and of groups.
+std::vector<Op> channels_last_shapes() {
+    std::vector<Op> all = awkward_shapes();
+    const Window lopsided{3, 3, 2, 1, 0, 1, 1, 2, 1, 1};
+    Window deep = square(3, 1, 2);
+    deep.kernel_d = 3, deep.stride_d = 2, deep.pad_front = 1, deep.pad_back = 0;
+    all.insert(all.end(), {Conv{8, 7, 9, 16, lopsided, 1, true}, Conv{24, 5, 6, 8, square(3, 1), 1, true},
+                           Conv{16, 6, 7, 32, square(3, 1), 2, true}, Conv{80, 9, 5, 72, square(1, 0), 1, true},
+                           Conv{8, 9, 9, 24, square(1, 0, 2), 1, false}, Conv{72, 12, 11, 136, square(3, 1), 1, true},
+                           conv3d(8, 5, 7, 6, 16, deep, 1, true)});
+    return all;
+}
+
+TEST_P(OnAnEngine, ConvolvesTensorsThatAreChannelsLastExactly) {
+    int compared[3] = {};
+    for (const auto& device : channels_last_convolutions(*engine_)) {
+        const auto there = staged(*device, *engine_);
+        const auto backend = channels_first(*there);
+        for (const Op& op : channels_last_shapes()) {
+            for (const DataType type : {DataType::f16, DataType::bf16}) {
+                for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+                    const std::int64_t batch = 1 + compared[0] % 3;
+                    const Problem problem{op, pass, batch, type};
+                    if (!backend->supports(problem).yes) continue;
+                    SCOPED_TRACE(full_name(*backend) + " " + to_string(problem));
+                    Tensors expected{op, batch, reference::backend()}, actual{op, batch, reference::backend()};
+                    const auto right = rounded_to(type, run(expected, pass, DataType::f32, reference::backend()));
+                    ASSERT_EQ(run(actual, pass, type, *backend), right);
+                    ++compared[static_cast<int>(pass)];
+                }
+            }
+        }
+    }
+    for (const int passes : compared) EXPECT_GE(passes, 14);
+}
+
+TEST_P(OnAnEngine, RefusesOtherLayersThatAreChannelsLast) {
+    for (const auto& device : channels_last_convolutions(*engine_)) {
+        const auto reason = [&](const Op& op, Pass pass, DataType type) {
+            return device->supports({op, pass, 1, type}).reason;
+        };
+        EXPECT_EQ(reason(ConvTranspose{8, 4, 6, 8, square(3, 1, 2), 1, true}, Pass::forward, DataType::f16),
+                  "runs convolutions and products, not convtranspose");
+        EXPECT_EQ(reason(Conv{8, 4, 6, 8, square(3, 1), 1, true}, Pass::forward, DataType::f32),
+                  "lays 16-bit numbers only");
+        EXPECT_NE(reason(Conv{3, 4, 6, 8, square(3, 1), 1, true}, Pass::backward_weights, DataType::f16), "");
+    }
 }
 
 TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {

@@ -202,7 +202,7 @@ const std::map<std::string, std::string>& described_gpus() {
 TEST(Cudnn, TakesTheDescriptionOfAttention) {
     for (const Attention& op : shapes()) {
         for (const Pass pass : {Pass::forward, Pass::backward_data}) {
-            EXPECT_EQ(refused_description({op, pass, 2, DataType::f16}), "") << to_string(Op{op});
+            EXPECT_EQ(refused_description({op, pass, 2, DataType::f16}, false), "") << to_string(Op{op});
         }
     }
 }
@@ -214,8 +214,11 @@ TEST(Cudnn, ProposesEnginesForConvolutionsOfAGpuThatIsNotThere) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
                 const Problem problem{op, pass, 32, type};
-                std::string why;
-                EXPECT_GT(engines_on(gpu, problem, why), 0) << name << ": " << to_string(problem) << ": " << why;
+                for (const bool last : {false, true}) {
+                    std::string why;
+                    EXPECT_GT(engines_on(gpu, problem, last, why), 0)
+                        << name << ": " << to_string(problem) << (last ? ", channels last: " : ": ") << why;
+                }
             }
         }
     }
@@ -235,7 +238,7 @@ TEST(Cudnn, ProposesEnginesForAttentionOfAGpuThatIsNotThere) {
             for (const Pass pass : {Pass::forward, Pass::backward_data}) {
                 const Problem problem{op, pass, 8, op.packed ? DataType::bf16 : DataType::f16};
                 std::string why;
-                EXPECT_GT(engines_on(gpu, problem, why), 0) << name << ": " << to_string(problem) << ": " << why;
+                EXPECT_GT(engines_on(gpu, problem, false, why), 0) << name << ": " << to_string(problem) << ": " << why;
             }
         }
     }
@@ -246,7 +249,7 @@ TEST(Cudnn, ProposesEnginesForAttentionOfAGpuThatIsNotThere) {
 TEST(Cudnn, AttendsOnAGpu) {
     if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
     int compared = 0;
-    for (const auto& device : plans(cuda::gpu())) {
+    for (const auto& device : plans(cuda::gpu(), false)) {
         const auto backend = cuda::staged(*device, cuda::gpu());
         for (const Attention& op : {Attention{2, 33, 40, 16}, Attention{2, 40, 40, 64, true, true}}) {
             Tensors expected{op, 2, reference::backend()}, actual{op, 2, *backend};
@@ -279,10 +282,10 @@ TEST(Cudnn, AttendsOnAGpu) {
 TEST(Cudnn, RefusesAttentionThatItWouldGetWrong) {
     std::string why;
     const std::string& gpu = described_gpus().at("H200");
-    EXPECT_EQ(engines_on(gpu, {Attention{1, 2, 2, 8}, Pass::forward, 1, DataType::f32}, why), 0);
+    EXPECT_EQ(engines_on(gpu, {Attention{1, 2, 2, 8}, Pass::forward, 1, DataType::f32}, false, why), 0);
     EXPECT_EQ(why, "attends in 16 bits only");
     const Attention late{.heads = 1, .queries = 2, .keys = 4, .head_size = 8, .causal = true};
-    EXPECT_EQ(engines_on(gpu, {late, Pass::forward, 1, DataType::f16}, why), 0);
+    EXPECT_EQ(engines_on(gpu, {late, Pass::forward, 1, DataType::f16}, false, why), 0);
     EXPECT_EQ(why, "causal attention needs as many keys as queries");
 }
 #endif

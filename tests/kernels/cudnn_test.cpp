@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "kernels/channels_last.hpp"
 #include "kernels/cuda/convolution.hpp"
 #include "kernels/cuda/engine.hpp"
 #include "kernels/cudnn/describe.hpp"
@@ -77,13 +78,41 @@ TEST(Correlation, IsTheReferencesConvolution) {
             op);
         Tensors t{op, 2, reference::backend()};
         t.run(reference::backend(), Pass::forward);
-        EXPECT_EQ(correlate(correlation(op, 2), t.src[0], t.weights), t.dst);
+        EXPECT_EQ(correlate(correlation(op, 2, false), t.src[0], t.weights), t.dst);
+    }
+}
+
+// The numbers of a tensor {outer, channels, pixels} with a channel's pixels apart, a pixel's channels together.
+std::vector<float> channels_together(const std::vector<float>& of, std::int64_t outer, std::int64_t channels) {
+    const std::int64_t pixels = static_cast<std::int64_t>(of.size()) / (outer * channels);
+    std::vector<float> made;
+    for (std::int64_t o = 0; o < outer; ++o) {
+        for (std::int64_t p = 0; p < pixels; ++p) {
+            for (std::int64_t c = 0; c < channels; ++c) {
+                made.push_back(of[static_cast<std::size_t>((o * channels + c) * pixels + p)]);
+            }
+        }
+    }
+    return made;
+}
+
+TEST(Correlation, IsTheSameOfTensorsThatAreChannelsLast) {
+    for (Op op : awkward_shapes()) {
+        SCOPED_TRACE(to_string(op));
+        auto& conv = std::get<Conv>(op);
+        conv.bias = false;
+        Tensors t{op, 2, reference::backend()};
+        t.run(reference::backend(), Pass::forward);
+        Correlation c = correlation(op, 2, true);
+        const auto x = channels_together(t.src[0], 2, conv.channels);
+        const auto w = channels_together(t.weights, conv.filters, conv.channels / conv.groups);
+        EXPECT_EQ(correlate(c, x, w), channels_together(t.dst, 2, conv.filters));
     }
 }
 
 TEST(Correlation, HasTheOutputSizeThatCudnnComputes) {
     for (const Op& op : awkward_shapes()) {
-        const Correlation c = correlation(op, 2);
+        const Correlation c = correlation(op, 2, false);
         for (std::size_t d = 0; d < c.stride.size(); ++d) {
             const std::int64_t extent = (c.w.sizes[d + 2] - 1) * c.dilation[d] + 1;
             EXPECT_EQ(c.y.sizes[d + 2], 1 + (c.x.sizes[d + 2] + c.before[d] + c.after[d] - extent) / c.stride[d]);
@@ -150,7 +179,10 @@ TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
     for (const Op& op : awkward_shapes()) {
         for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
             for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
-                EXPECT_EQ(refused_description({op, pass, 2, type}), "") << to_string(Problem{op, pass, 2, type});
+                for (const bool last : {false, true}) {
+                    EXPECT_EQ(refused_description({op, pass, 2, type}, last), "")
+                        << to_string(Problem{op, pass, 2, type}) << (last ? ", channels last" : "");
+                }
             }
         }
     }
@@ -159,7 +191,7 @@ TEST(Cudnn, TakesTheDescriptionOfEveryPassAndType) {
 TEST(Cudnn, SaysThatThereIsNoGpu) {
     if (cuda::gpu().refusal().empty()) GTEST_SKIP() << "there is one";
     const Problem problem{Conv{8, 8, 8, 8, {}, 1, false}, Pass::forward, 1, DataType::f32};
-    for (const auto& backend : cudnn::plans(cuda::gpu())) {
+    for (const auto& backend : cudnn::plans(cuda::gpu(), false)) {
         EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
             << backend->supports(problem).reason;
         EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason,
@@ -175,14 +207,17 @@ TEST(Cudnn, SaysThatThereIsNoGpu) {
 // Against the reference, by every algorithm that takes the problem, where there is a GPU.
 TEST(Cudnn, ConvolvesAndMultipliesExactlyOnAGpu) {
     if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
-    auto all = cudnn::plans(cuda::gpu());
+    auto all = cudnn::plans(cuda::gpu(), false);
+    for (auto& backend : cudnn::plans(cuda::gpu(), true)) all.push_back(std::move(backend));
     for (auto& backend : cudnn::products(cuda::gpu())) all.push_back(std::move(backend));
     for (auto& backend : cudnn::products_lt(cuda::gpu())) all.push_back(std::move(backend));
     std::vector<Op> ops = awkward_shapes();
     ops.emplace_back(MatMul{3, 40, 17, true});
     int compared = 0;
     for (const auto& device : all) {
-        const auto backend = cuda::staged(*device, cuda::gpu());
+        const auto there = cuda::staged(*device, cuda::gpu());
+        const auto relaid = channels_first(*there);
+        const Backend* const backend = device->algorithm().starts_with("nhwc-") ? relaid.get() : there.get();
         for (const Op& op : ops) {
             for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
                 const Problem problem{op, pass, 2, DataType::f32};
