@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "predict/language_block.hpp"
@@ -44,13 +45,11 @@ public:
     }
 
     Seconds of_block(std::int64_t index) const {
-        const double e = number(p_.experts), c = number(p_.context);
+        const double c = number(p_.context);
         Seconds sum = p_.tensor > 1 ? of_tensor_group() : Seconds{0};
         // Experts' rows go and come back in each pass.
         if (p_.experts > 1 && m_.has_experts(index)) {
-            const bool across = p_.experts > node_.half;
-            const Bandwidth rate = of_all_to_all * (across ? node_.all_to_all_across : 1) * within(p_.experts);
-            sum += 4 * (number(m_.top) * (e - 1) / e * rows_ / rate + start);
+            sum += 4 * (of_experts() + start);
         }
         // Keys and values of a ring are sent while others are worked on: what is left is the first part.
         if (p_.context > 1) sum += 2 * number(m_.key_heads) / number(m_.heads) / tensor_ * rows_ / c / ring(p_.context);
@@ -78,6 +77,18 @@ public:
     }
 
 private:
+    // A row goes to each of its experts. Where these stand on several nodes it goes once to each node that has some of
+    // them and is copied there to the others' devices (DeepEP, and Megatron-Core's dispatcher by it: DeepSeek-V3 2024,
+    // section 3.2.2), choices being spread evenly over nodes.
+    Seconds of_experts() const {
+        const double top = number(m_.top), e = number(p_.experts);
+        const Bandwidth inside = of_all_to_all * (p_.experts > node_.half ? node_.all_to_all_across : 1) * node_.inside;
+        if (p_.experts <= node_.devices) return top * (e - 1) / e * rows_ / inside;
+        const double nodes = e / number(node_.devices);
+        const double others = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, top));
+        return std::max(others * rows_ / (of_all_to_all * node_.outside), top * rows_ / inside);
+    }
+
     // Rows are gathered before, and results summed after attention and the feed-forward layer, in each pass. With
     // sequence parallelism what was gathered is not kept: backward gathers twice more. A full recomputation does both
     // again. 8-bit operands are gathered as such unless they are scaled by rows. PyTorch gathers and sums along the

@@ -70,4 +70,19 @@ std::optional<Price> convolution_price(const Problem& problem, const DeviceClass
                              beyond.times, choice.name(), device.name, beyond.source)};
 }
 
+std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device) {
+    const auto shape = prices::convolution_shape(problem, prices::Volumes::folded);
+    const auto board = board_of(problem.type, device);
+    if (!shape || !board || shape->groups > 1 || board->lanes.value > 0) return std::nullopt;
+    std::optional<prices::FamilyTime> least = prices::implicit_gemm(*shape, *board);
+    if (const auto direct = prices::direct(*shape, *board); !least || (direct && direct->time < least->time))
+        least = direct;
+    if (!least) return std::nullopt;
+    return Price{
+        least->time * of_lanes.times + device.launch.value, of_lanes.spread,
+        fmt::format("{:.2g} times the least of a library's algorithms without transforms, by the data sheet of "
+                    "{}: {}",
+                    of_lanes.times, device.name, of_lanes.source)};
+}
+
 }  // namespace rehearse

@@ -196,7 +196,11 @@ std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClas
             Price answer = price({*planes, problem.pass, problem.batch, problem.type}, device);
             answer.error = std::hypot(answer.error, of_volumes);
             answer.source = "a volume as the image of the same product: " + answer.source;
-            return answer;
+            std::optional<Price> least = price_without_transforms(problem, device);
+            if (!least || least->time + of_bias(problem, device) < answer.time) return answer;
+            least->time += of_bias(problem, device);
+            least->error = std::max(least->error, answer.error);
+            return on_this_board(std::move(*least), problem, device);
         }
         const Efficiency* share = efficiency_of(problem, device);
         if (share != nullptr && share->kind != "*") return std::nullopt;

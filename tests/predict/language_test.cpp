@@ -209,6 +209,26 @@ TEST(LanguageTime, WaitsForTheLastPartOfACausalSequence) {
     EXPECT_NEAR(uneven / language_time(longest, plan, device, node).compute, 1.75, 0.02);
 }
 
+// 4 tokens a rank of 4,096 values of 16 bits, each to two experts. On eight ranks of a node seven eighths of both leave
+// a rank, at three quarters of a ring's rate. On sixteen of two nodes a row goes to the other node when one of its two
+// experts is there, three times in four, by the rank's own adapter; four times a block, and four starts of 33 us.
+TEST(LanguageTime, SendsARowOnceToEachNodeOfItsExperts) {
+    const DeviceClass device = a100();
+    LanguageModel m = large();
+    m.sequence = 4;
+    m.experts = 16;
+    m.top = 2;
+    m.expert_ffn = 1024;
+    const double rows = 4 * 4096 * 2.0;
+    LanguagePlan plan;
+    plan.data = plan.experts = 8;
+    EXPECT_NEAR(language_time(m, plan, device, node).messages.value,
+                8 * 4 * (2 * 7.0 / 8 * rows / (0.75 * 230e9) + 33e-6), 1e-12);
+    plan.data = plan.experts = 16;
+    EXPECT_NEAR(language_time(m, plan, device, node).messages.value, 8 * 4 * (0.75 * rows / (0.75 * 20e9) + 33e-6),
+                1e-12);
+}
+
 // Two nodes of eight: a node's eight adapters of 20 GB/s carry a group's 15/16 of 2 + 2 + 4 bytes a weight; copies
 // read and write 14 in memory. With tensor ranks a group has one adapter a node, and an eighth of the weights.
 TEST(LanguageTime, SendsWeightsByAllAdaptersOfANode) {

@@ -145,6 +145,32 @@ TEST(LanguageRows, HaveBandsFromElsewhere) {
     EXPECT_FALSE(bands_of({fewer[0], fewer[3]}).cold[0].has_value()) << "nothing from elsewhere";
 }
 
+// Rows with experts whose recipe is assumed tell of each other, on other boards or of another source.
+TEST(LanguageRows, HaveBandsByOtherExperts) {
+    std::vector<LanguageRow> rows =
+        read_language_rows(header + row("a", "2", "1", "4", "1") + row("b", "2", "1", "4", "1", "B200") +
+                               row("c", "2", "1", "4", "1", "H200"),
+                           "t.csv");
+    rows[1].source = "theirs";
+    rows[2].source = "theirs";
+    for (LanguageRow& each : rows) each.assumed = "much";
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+        rows[i].sizes.experts = 2;
+        rows[i].sizes.top = 1;
+        rows[i].sizes.expert_ffn = rows[i].sizes.dense_ffn = 1024;
+    }
+    const std::vector<double> off{std::exp(0.1), std::exp(0.4), std::exp(-0.6)};
+    for (std::size_t i = 0; const LanguageAnswer& each : answer(rows)) {
+        rows[i].measured = off[i] * predict::total(each.time);
+        ++i;
+    }
+    const std::vector<LanguageAnswer> answers = answer(rows);
+    const LanguageBands bands = bands_of(answers);
+    EXPECT_FALSE(bands.cold[0].has_value()) << "experts tell nothing of others";
+    EXPECT_NEAR(bands.cold[1]->reach, std::exp(1.645 * std::hypot(0.6, answers[1].host)), 1e-9);
+    EXPECT_NEAR(bands.cold[2]->reach, std::exp(1.645 * std::hypot(0.4, answers[2].host)), 1e-9);
+}
+
 // Both measured twice as long as predicted: cold half of it, with the other as pilot exact, ranked as they are.
 TEST(LanguageRows, AreAnchoredAndRanked) {
     std::vector<LanguageRow> rows =
@@ -183,7 +209,10 @@ TEST(LanguageRows, OfSimuMaxAreMet) {
 // Boards and recipes of which nothing was derived from steps (docs/language_models.md), with a third to spare.
 TEST(LanguageRows, OfOtherBoardsAreMetCold) {
     std::map<std::string, std::vector<LanguageAnswer>> sets;
-    for (const LanguageAnswer& each : answer(shipped_language_rows())) sets[each.row.device].push_back(each);
+    for (const LanguageAnswer& each : answer(shipped_language_rows())) {
+        const bool experts = !each.row.assumed.empty() && each.row.sizes.experts > 0;
+        sets[experts ? "experts" : each.row.device].push_back(each);
+    }
     const auto mean = [&](const std::string& device) {
         double sum = 0;
         for (const LanguageAnswer& each : sets.at(device)) sum += std::abs(each.cold());
@@ -195,6 +224,7 @@ TEST(LanguageRows, OfOtherBoardsAreMetCold) {
     EXPECT_LT(mean("H100"), 0.12);
     EXPECT_LT(mean("A100-PCIe-80GB"), 0.05);
     EXPECT_LT(mean("GH200-96GB"), 0.16);
+    EXPECT_LT(mean("experts"), 0.55) << "how their rows are sent is not printed";
     EXPECT_GT(rank_correlation(sets.at("H100-96GB-500W")).value(), 0.9)
         << "recipes that a plan alone does not tell apart";
 }
