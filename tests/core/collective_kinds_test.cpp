@@ -262,7 +262,7 @@ TEST(TorusSides, AreAsSquareAsTheNumberOfRanksAllows) {
     EXPECT_EQ(torus_sides(parse_algorithm("torus(8x3)"), 24), (Sides{8, 3}));
 }
 
-TEST(ParseAlgorithm, KnowsWhichCollectiveItIsFor) {
+TEST(ParseCollectiveKind, KnowsWhichCollectiveItIsFor) {
     for (const CollectiveKind kind : collective_kinds()) {
         SCOPED_TRACE(to_string(kind));
         try {

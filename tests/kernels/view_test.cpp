@@ -55,7 +55,7 @@ TEST(View, OfNothingIsOfEveryType) {
     EXPECT_TRUE(std::span<const float>(ConstView{}).empty());
 }
 
-TEST(Buffers, OfAnotherTypeAreNamed) {
+TEST(ViewsOfBuffers, OfAnotherTypeAreNamed) {
     const Op op = MatMul{2, 3, 4, false};
     Tensors t{op, 1, *backends().back()};
     const auto kernel = backends().back()->prepare({op, Pass::forward, 1, DataType::f32});

@@ -189,20 +189,20 @@ bool runs(std::string_view name, const Op& op) {
     return false;
 }
 
-TEST(EveryBackend, ConvolvesVolumesExactly) {
+TEST(VolumesOnEveryBackend, ConvolvesVolumesExactly) {
     for (const Conv& op : convolutions()) {
         for (const std::int64_t batch : {1, 3}) expect_same_everywhere(op, batch);
     }
 }
 
-TEST(EveryBackend, ConvolvesTransposed) {
+TEST(VolumesOnEveryBackend, ConvolvesTransposed) {
     for (const ConvTranspose& op : transposed()) {
         const double tolerance = runs("cpu winograd2", op) || runs("cpu fft", op) ? inexact : 0;
         for (const std::int64_t batch : {1, 3}) expect_same_everywhere(op, batch, tolerance);
     }
 }
 
-TEST(EveryBackend, PoolsVolumes) {
+TEST(VolumesOnEveryBackend, PoolsVolumes) {
     Window sticks_out = cube(3, 0, 2);
     sticks_out.pad_back = sticks_out.pad_bottom = sticks_out.pad_right = 1;
     for (const Window& w : {cube(2, 0, 2), cube(3, 1, 2), sticks_out}) {
@@ -216,7 +216,7 @@ TEST(EveryBackend, PoolsVolumes) {
     }
 }
 
-TEST(EveryBackend, NormalizesAndJoinsVolumes) {
+TEST(VolumesOnEveryBackend, NormalizesAndJoinsVolumes) {
     // As for images (equality_test.cpp): 2 * 60 values a channel, (N + 8) 2^-24 of gradients of N terms of 4 * 3.
     for (const std::int64_t channels : {3, 16})
         expect_same_everywhere(BatchNorm{.channels = channels, .height = 4, .width = 5, .depth = 3}, 2,

@@ -180,7 +180,7 @@ TEST(Constants, MasksPlacesAndAnchorsAreNotTrained) {
     EXPECT_EQ(parameters(imported(file)), 2 * 4);  // gain and the gate's bias
 }
 
-TEST(Einsum, WhatSumsNothingIsNoProduct) {
+TEST(EinsumOfTwo, WhatSumsNothingIsNoProduct) {
     OnnxFile file({-1, 3, 4}, 13);
     file.weights("w", {4, 5});
     set_text(file.node("Einsum", {"x", "w"}, "y"), "equation", "bld,dn->bldn");

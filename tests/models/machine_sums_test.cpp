@@ -188,7 +188,7 @@ TEST(Charge, OfNonsenseIsRefused) {
 }
 
 // Devices of the catalog that no shipped machine has.
-TEST(Devices, WithoutAMachineCanBeTaken) {
+TEST(DevicesAlone, WithoutAMachineCanBeTaken) {
     for (const char* name : {"mi300x", "l4", "l40s", "rtx3090", "rtx4090"}) {
         const std::string text = std::string("name = \"m\"\n[[device]]\nname = \"card\"\nlike = \"") + name +
                                  "\"\n[[node]]\nname = \"n\"\ndevices = [{ class = \"card\", name = \"gpu\" }]\n";

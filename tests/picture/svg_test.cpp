@@ -48,7 +48,7 @@ TEST(Write, ChoosesTheFormatByTheSuffix) {
     EXPECT_THROW(encoded(picture, "svg"), InputError);
 }
 
-TEST(Palette, TextIsReadableOnEverySeriesColor) {
+TEST(PaletteOnPaper, TextIsReadableOnEverySeriesColor) {
     EXPECT_EQ(readable_on({255, 255, 255}), (Color{0, 0, 0}));
     EXPECT_EQ(readable_on({240, 228, 66}), (Color{0, 0, 0}));
     EXPECT_EQ(readable_on({0, 0, 90}), (Color{255, 255, 255}));

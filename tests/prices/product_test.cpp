@@ -93,7 +93,7 @@ TEST(ProductBound, SharesTheMemoryOfAProcessorAmongItsLanes) {
     EXPECT_NEAR(product_bound(large, wide).time / product_bound(large, narrow).time, 1 / 0.779, 0.05);
 }
 
-TEST(LibraryPoint, HasProductsAndRowsOfEachKind) {
+TEST(LibraryProduct, HasProductsAndRowsOfEachKind) {
     const auto features = [](const Problem& problem) { return library_point(problem, v100)->point.features.size(); };
     EXPECT_EQ(features(dense(64, 100, 100)), library_features("matmul"));
     EXPECT_EQ(features({GroupedMatMul{.experts = 4, .rows = 9, .n = 8, .k = 7}, Pass::forward, 1, DataType::f32}),
@@ -109,7 +109,7 @@ TEST(LibraryPoint, HasProductsAndRowsOfEachKind) {
 }
 
 // 8 x 64 rows of 1000 values, each read and written once.
-TEST(LibraryPoint, BoundsRowsByTheirBytes) {
+TEST(LibraryProduct, BoundsRowsByTheirBytes) {
     const auto point = library_point({LayerNorm{8, 1000}, Pass::forward, 64, DataType::f32}, v100);
     EXPECT_DOUBLE_EQ(point->bound.value, 2.0 * 4 * 8 * 64 * 1000 / 900e9);
 }

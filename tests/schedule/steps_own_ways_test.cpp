@@ -13,7 +13,7 @@ namespace rehearse::schedule {
 namespace {
 
 // Stich 2019: two updates of each rank's own model, then the mean of all models.
-TEST(DataParallel, LocalModelsAreAveragedAfterTheirUpdates) {
+TEST(DataParallelByMethod, LocalModelsAreAveragedAfterTheirUpdates) {
     EXPECT_EQ(draw(schedule_of(two_dense(), "data:local=2:first=1B:bucket=1B", 2)),
               "compute: a:forward#0 relu:forward#0 b:forward#0 loss:forward#0"
               " loss:backward_data#0 b:backward_weights#0 b:backward_data#0 relu:backward_data#0 a:backward_weights#0"
@@ -25,7 +25,7 @@ TEST(DataParallel, LocalModelsAreAveragedAfterTheirUpdates) {
 }
 
 // Zhang et al. 2015: differences as they are before the step, beside it, applied with its first update.
-TEST(DataParallel, ElasticDifferencesTravelBesideTheStep) {
+TEST(DataParallelByMethod, ElasticDifferencesTravelBesideTheStep) {
     EXPECT_EQ(draw(schedule_of(two_dense(), "data:local=1:elastic=0.5:first=1B:bucket=1B", 2)),
               "compute: a:forward relu:forward b:forward loss:forward"
               " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
@@ -33,7 +33,7 @@ TEST(DataParallel, ElasticDifferencesTravelBesideTheStep) {
               "communication(data): bucket0:allreduce bucket1:allreduce\n");
 }
 
-TEST(DataParallel, CompressedGradientsAreGathered) {
+TEST(DataParallelByMethod, CompressedGradientsAreGathered) {
     const Schedule schedule = schedule_of(two_dense(), "data:compress=top(0.25):bucket=1TB:first=1TB", 4);
     for (const Step& step : schedule.classes[0].steps) {
         const auto* gather = std::get_if<Communicate>(&step.action);
@@ -45,7 +45,7 @@ TEST(DataParallel, CompressedGradientsAreGathered) {
 }
 
 // Bernstein et al. 2018: a bit of each of 23 gradients is a word, and four ranks send one each.
-TEST(DataParallel, SignsAreGathered) {
+TEST(DataParallelByMethod, SignsAreGathered) {
     const Schedule schedule = schedule_of(two_dense(), "data:signs=vote:bucket=1TB:first=1TB", 4);
     int gathers = 0;
     for (const Step& step : schedule.classes[0].steps) {
@@ -63,7 +63,7 @@ TEST(DataParallel, SignsAreGathered) {
 
 // Liu et al. 2019: shares by the first half of the batch, whose gradients of weights nobody makes, then weights by the
 // second half. Each sum comes before its update, and the update before the next half.
-TEST(DataParallel, SharesOfOperatorsTakeTurnsWithWeights) {
+TEST(DataParallelByMethod, SharesOfOperatorsTakeTurnsWithWeights) {
     Network n{.name = "shares", .layers = {}};
     const int input = add(n, "input", Input{{1, 4}}, {});
     const int p = add(n, "p", Parameter{{4, 2}}, {});
@@ -84,7 +84,7 @@ TEST(DataParallel, SharesOfOperatorsTakeTurnsWithWeights) {
 
 // Osawa et al. 2019: factors beside the backward pass; each of two ranks inverts those of one of the two layers, the
 // larger one of a is what a step waits for, and has its directions sent to the other.
-TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
+TEST(DataParallelByMethod, CurvatureIsInvertedByItsOwner) {
     const Schedule schedule = schedule_of(two_dense(), "data:kfac=1", 2);
     EXPECT_EQ(owners_of(schedule.classes[0].part, 2), (std::vector<std::int64_t>{1, 0}));  // of b, of a
     EXPECT_EQ(draw(schedule),
@@ -112,7 +112,7 @@ TEST(DataParallel, CurvatureIsInvertedByItsOwner) {
 
 // Grosse and Martens 2016: c, two channels and filters of 3 x 3 without bias, is a dense layer of 18 inputs on 9
 // pixels; f has 18 inputs and 3 outputs. The batch norm goes by its gradients.
-TEST(DataParallel, CurvatureOfAConvolutionIsThatOfItsPixels) {
+TEST(DataParallelByMethod, CurvatureOfAConvolutionIsThatOfItsPixels) {
     const Schedule schedule = schedule_of(residual(), "data:kfac=1", 2, 5);
     std::vector<std::int64_t> factors;
     std::vector<std::string> problems;
@@ -130,7 +130,7 @@ TEST(DataParallel, CurvatureOfAConvolutionIsThatOfItsPixels) {
                             "matmul:n5m9n18k18:f32:backward_weights", "matmul:n5m9n2k2:f32:backward_weights"}));
 }
 
-TEST(DataParallel, CurvatureIsNewOncePerStep) {
+TEST(DataParallelByMethod, CurvatureIsNewOncePerStep) {
     int inverted = 0, multiplied = 0, updated = 0;
     const Schedule schedule = schedule_of(two_dense(), "data:kfac=3", 1, 6);
     for (const Step& step : schedule.classes[0].steps) {

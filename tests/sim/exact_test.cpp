@@ -192,7 +192,7 @@ TEST(Exact, SendsBetweenRankClasses) {
     expect_time(step_time(timeline).value, 1e-3 + (alpha + 1e6 / B) + 2e-3);
 }
 
-TEST(Folded, SendsBetweenRankClasses) {
+TEST(FoldedAgainstExact, SendsBetweenRankClasses) {
     Machine machine = star(2);
     const Timeline timeline = simulate(two_stages(machine), machine, {.mode = Mode::folded}).timeline;
     expect_time(step_time(timeline).value, 1e-3 + (alpha + 1e6 / B) + 2e-3);
