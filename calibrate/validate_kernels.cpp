@@ -51,6 +51,10 @@ std::string held_out_with(const Problem& problem, Leave leave) {
     return leave == Leave::family ? to_string(problem.op) : fmt::format("n{}{}", problem.batch, to_string(problem.op));
 }
 
+Judged judge(const KernelSample& sample, Seconds predicted, double error) {
+    return {sample.problem, sample.time, {std::log(predicted.value), error}};
+}
+
 double error_of(const Judged& row) { return std::abs(std::exp(-log_ratio(row)) - 1); }
 
 bool in_band(const Judged& row) { return std::abs(log_ratio(row)) <= prices::ninety_percent * row.predicted.deviation; }
@@ -92,10 +96,10 @@ Judged judge_steps(const KernelSample& sample, bool backward, const DeviceClass&
         return recurrent_price(std::get<Recurrent>(problem.op), pass, problem.batch, problem.type, device).steps;
     };
     const Price first = steps(problem.pass);
-    if (!backward) return {problem, sample.time, {std::log(first.time.value), first.error}};
+    if (!backward) return judge(sample, first.time, first.error);
     const Price then = steps(Pass::backward_weights);
     const Seconds time = first.time + then.time;
-    return {problem, sample.time, {std::log(time.value), (first.time * first.error + then.time * then.error) / time}};
+    return judge(sample, time, (first.time * first.error + then.time * then.error) / time);
 }
 
 ErrorSummary summarize(std::span<const Judged> rows) {

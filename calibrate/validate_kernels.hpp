@@ -23,6 +23,8 @@ struct Judged {
     Seconds measured;
     KernelPrice predicted;
 };
+/// A kernel beside a price whose relative standard deviation is `error`.
+Judged judge(const KernelSample& sample, Seconds predicted, double error);
 /// |predicted - measured| / measured.
 double error_of(const Judged& judged);
 /// Whether the measured time is in the band that should hold 90 % of them (prices/interval.hpp).

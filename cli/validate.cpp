@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -94,8 +93,7 @@ Validation left_out(const Progress& progress) {
         for (const KernelSample& sample : shipped.kernels.samples) {
             const auto answer = model->answer(sample.problem);
             if (!answer) continue;  // recurrent layers of a V100 in f16: no other board's were measured
-            result.rows.push_back(
-                row_of(shipped, {sample.problem, sample.time, {std::log(answer->time.value), answer->error}}));
+            result.rows.push_back(row_of(shipped, calibrate::judge(sample, answer->time, answer->error)));
         }
     }
     result.footer =

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,70 +13,40 @@
 #include "match/pattern.hpp"
 #include "validate/language_bands.hpp"
 #include "validate/language_rows.hpp"
+#include "validate/language_summary.hpp"
 
 namespace rehearse::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using validate::BandedAnswer;
 using validate::LanguageAnswer;
-
-double mean(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 std::string set_of(const LanguageAnswer& answer) { return fmt::format("{}, {}", answer.row.source, answer.row.device); }
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
+void add_bands(Json& group, const char* coverage, const char* reach,
+               const std::optional<validate::LanguageSummary::Bands>& bands) {
+    if (!bands) return;
+    group[coverage] = bands->held;
+    group[reach] = bands->reach;
 }
 
-/// An answer with its bands, cold and with a pilot.
-struct Banded {
-    LanguageAnswer answer;
-    std::optional<validate::LanguageBand> cold, anchored;
-};
-
-double memory_error(const LanguageAnswer& answer) { return predict::total(answer.memory) / *answer.row.memory - 1; }
-
-// Coverage of the bands and how far they reach above a prediction, in the middle.
-void add_bands(Json& group, const std::vector<Banded>& rows, const char* coverage, const char* width,
-               std::optional<validate::LanguageBand> Banded::*which) {
-    std::vector<double> held, reach;
-    for (const Banded& row : rows) {
-        const auto& band = row.*which;
-        if (!band) continue;
-        held.push_back(band->holds ? 1 : 0);
-        reach.push_back(band->reach - 1);
-    }
-    if (held.empty()) return;
-    group[coverage] = mean(held);
-    group[width] = median(reach);
-}
-
-Json group_of(const std::string& name, const std::vector<Banded>& rows) {
-    std::vector<double> cold, pilot, memory;
-    std::vector<LanguageAnswer> answers;
-    for (const Banded& row : rows) {
-        const LanguageAnswer& each = answers.emplace_back(row.answer);
-        cold.push_back(std::abs(each.cold()));
-        if (each.with_pilot) pilot.push_back(*each.with_pilot);
-        if (each.row.memory) memory.push_back(std::abs(memory_error(each)));
-    }
-    Json group{{"set", name}, {"rows", answers.size()}, {"cold_mean", mean(cold)}};
-    if (!pilot.empty()) group["pilot_mean"] = mean(pilot);
-    if (const auto tau = validate::rank_correlation(answers)) group["tau"] = *tau;
-    add_bands(group, rows, "cold_in_band", "cold_band", &Banded::cold);
-    add_bands(group, rows, "pilot_in_band", "pilot_band", &Banded::anchored);
-    if (memory.empty()) return group;
-    group["memory_rows"] = memory.size();
-    group["memory_mean"] = mean(memory);
-    group["memory_most"] = *std::ranges::max_element(memory);
+Json group_of(const std::string& name, const std::vector<BandedAnswer>& rows) {
+    const validate::LanguageSummary summary = validate::summarize(rows);
+    Json group{{"set", name}, {"rows", summary.rows}, {"cold_mean", summary.cold}};
+    if (summary.pilot) group["pilot_mean"] = *summary.pilot;
+    if (summary.tau) group["tau"] = *summary.tau;
+    add_bands(group, "cold_in_band", "cold_band", summary.cold_bands);
+    add_bands(group, "pilot_in_band", "pilot_band", summary.pilot_bands);
+    if (!summary.memory) return group;
+    group["memory_rows"] = summary.memory->rows;
+    group["memory_mean"] = summary.memory->mean;
+    group["memory_most"] = summary.memory->most;
     return group;
 }
 
-Json row_of(const Banded& banded) {
+Json row_of(const BandedAnswer& banded) {
     const LanguageAnswer& answer = banded.answer;
     const predict::LanguageMemory& m = answer.memory;
     Json row{{"id", answer.row.id},
@@ -102,7 +71,7 @@ Json row_of(const Banded& banded) {
     row["memory_bytes"] = predict::total(m).value;
     if (answer.row.memory) {
         row["measured_bytes"] = answer.row.memory->value;
-        row["memory_error"] = memory_error(answer);
+        row["memory_error"] = *validate::memory_error(answer);
     }
     return row;
 }
@@ -146,23 +115,21 @@ Report validate_llm(const LanguageTableOptions& options, double& middle) {
     const auto rows = options.samples.empty()
                           ? validate::shipped_language_rows()
                           : validate::read_language_rows(read_file(options.samples), options.samples);
-    std::map<std::string, std::vector<Banded>> sets;
-    std::vector<Banded> all;
-    std::vector<double> errors;
+    std::map<std::string, std::vector<BandedAnswer>> sets;
+    std::vector<BandedAnswer> all;
     Json shown = Json::array();
     const match::Pattern pattern{options.filter, "--filter"};
     const std::vector<LanguageAnswer> answers = validate::answer(rows);
     const validate::LanguageBands bands = validate::bands_of(answers);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-        const Banded each{answers[i], bands.cold[i], bands.anchored[i]};
+        const BandedAnswer each{answers[i], bands.cold[i], bands.anchored[i]};
         if (!pattern.is_in(set_of(each.answer) + " " + each.answer.row.id)) continue;
         sets[set_of(each.answer)].push_back(each);
         all.push_back(each);
-        errors.push_back(each.answer.with_pilot.value_or(std::abs(each.answer.cold())));
         if (options.rows) shown.push_back(row_of(each));
     }
-    if (errors.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
-    middle = median(errors);
+    if (all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
+    middle = validate::summarize(all).middle;
     Report report{
         document("validation", {{"set", "llm"}, {"samples", options.samples}, {"filter", options.filter}}),
         tables_of(options.rows),

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "cli/validate_published.hpp"
@@ -21,8 +20,6 @@ using Json = nlohmann::ordered_json;
 using validate::MegatronAnswer;
 using validate::MegatronRow;
 using validate::RowErrors;
-
-double error_of(Seconds predicted, Seconds published) { return std::abs(predicted / published - 1); }
 
 std::string group_of(const MegatronAnswer& answer) {
     return fmt::format("{}{}", answer.row.set, answer.fitted ? ", fitted on" : "");
@@ -48,14 +45,14 @@ Json row_json(const MegatronAnswer& answer) {
         return json;
     }
     json.update({{"predicted", answer.cold.value},
-                 {"error", error_of(answer.cold, row.published)},
+                 {"error", validate::error_of(row, answer.cold)},
                  {"low", answer.low.value},
                  {"high", answer.high.value},
                  {"fitted", answer.fitted},
                  {"anchor", answer.anchor}});
     if (answer.anchored) {
         json["anchored_predicted"] = answer.anchored->value;
-        json["anchored_error"] = error_of(*answer.anchored, row.published);
+        json["anchored_error"] = validate::error_of(row, *answer.anchored);
     }
     return json;
 }
@@ -106,7 +103,7 @@ Report validate_megatron(const MegatronOptions& options, const Progress& progres
         add(cold[group_of(answer)], answer);
         if (!answer.fitted) add(all_cold, answer);
         if (!answer.anchored) continue;
-        const double error = error_of(*answer.anchored, answer.row.published);
+        const double error = validate::error_of(answer.row, *answer.anchored);
         anchored[group_of(answer)].add(error);
         all_anchored.add(error);
     }

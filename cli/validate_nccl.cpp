@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -13,6 +11,7 @@
 #include "core/file.hpp"
 #include "match/pattern.hpp"
 #include "validate/library_fit.hpp"
+#include "validate/library_summary.hpp"
 #include "validate/library_tables.hpp"
 
 namespace rehearse::cli {
@@ -22,45 +21,26 @@ namespace {
 using Json = nlohmann::ordered_json;
 using validate::LibraryAnswer;
 
-constexpr Bytes long_enough{256e6};  // from here on the bus bandwidth counts as what a table tends to
-
 std::string group_of(const LibraryAnswer& answer) {
     return fmt::format("{}, {} x {}, {}", answer.row.table, answer.row.nodes, answer.row.devices_per_node,
                        validate::word_of(answer.row.kind));
 }
 
-double quantile(std::vector<double> values, double share) {
-    std::ranges::sort(values);
-    return values.empty() ? 0 : values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+Json json_of(const std::string& name, const validate::LibrarySummary& summary) {
+    Json json{{"table", name},
+              {"rows", summary.rows},
+              {"median", summary.errors.median},
+              {"p90", summary.errors.p90},
+              {"left_out_median", nullptr},
+              {"left_out_p90", nullptr},
+              {"in_band", summary.in_band}};
+    if (summary.left_out) {
+        json["left_out_median"] = summary.left_out->median;
+        json["left_out_p90"] = summary.left_out->p90;
+    }
+    if (summary.asymptotic) json["asymptotic"] = *summary.asymptotic;
+    return json;
 }
-
-struct Errors {
-    std::vector<double> all, asymptotic, left_out;
-    std::int64_t inside = 0;
-    void add(const LibraryAnswer& answer, const std::optional<LibraryAnswer>& unseen) {
-        if (unseen) left_out.push_back(std::abs(unseen->error()));
-        const double error = std::abs(answer.error());
-        all.push_back(error);
-        inside += answer.band.contains(answer.row.time) ? 1 : 0;
-        if (answer.row.bytes >= long_enough)
-            asymptotic.push_back(std::abs(answer.row.time / answer.predicted.time - 1));
-    }
-    Json json(const std::string& name) const {
-        Json json{{"table", name},
-                  {"rows", all.size()},
-                  {"median", quantile(all, 0.5)},
-                  {"p90", quantile(all, 0.9)},
-                  {"left_out_median", nullptr},
-                  {"left_out_p90", nullptr},
-                  {"in_band", static_cast<double>(inside) / static_cast<double>(all.size())}};
-        if (!left_out.empty()) {
-            json["left_out_median"] = quantile(left_out, 0.5);
-            json["left_out_p90"] = quantile(left_out, 0.9);
-        }
-        if (!asymptotic.empty()) json["asymptotic"] = quantile(asymptotic, 0.5);
-        return json;
-    }
-};
 
 Json row_json(const LibraryAnswer& answer, const std::optional<LibraryAnswer>& unseen) {
     const validate::LibraryRow& row = answer.row;
@@ -90,8 +70,8 @@ Report validate_nccl(const LibraryTableOptions& options, const Progress& progres
     const std::vector<std::optional<LibraryAnswer>> unseen = validate::answer_left_out(
         rows, options.samples.empty() ? std::vector<validate::LibraryRow>{} : validate::shipped_library_rows(),
         progress);
-    Errors all;
-    std::map<std::string, Errors> tables;
+    validate::LibraryErrors all;
+    std::map<std::string, validate::LibraryErrors> tables;
     std::vector<Json> shown;
     const match::Pattern pattern{options.filter, "--filter"};
     for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -101,15 +81,15 @@ Report validate_nccl(const LibraryTableOptions& options, const Progress& progres
         tables[group_of(each)].add(each, unseen[i]);
         if (options.rows) shown.push_back(row_json(each, unseen[i]));
     }
-    if (all.all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
-    median = quantile(all.all, 0.5);
+    if (all.empty()) throw InputError(fmt::format("--filter '{}' matches no row", options.filter));
+    median = all.summary().errors.median;
     Report report{
         document("validation", {{"set", "nccl"}, {"samples", options.samples}, {"filter", options.filter}}),
         {},
         "docs/collectives-nccl.md says which figures come from which of these tables; left out: by figures "
         "taken from other machines' rows alone; asymptotic: median error of the bus bandwidth from 256 MB on"};
-    report.document["tables"] = Json::array({all.json("all")});
-    for (const auto& [name, errors] : tables) report.document["tables"].push_back(errors.json(name));
+    report.document["tables"] = Json::array({json_of("all", all.summary())});
+    for (const auto& [name, errors] : tables) report.document["tables"].push_back(json_of(name, errors.summary()));
     report.tables.push_back({"tables",
                              "",
                              {{"table", "table"},

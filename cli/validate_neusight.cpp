@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -54,9 +53,7 @@ std::vector<JudgedChoice> by_deepbench(const MeasuredBoard& board) {
     for (const BoardKernel& kernel : board.kernels) {
         const auto answer = model->answer(kernel.sample.problem);
         require(answer.has_value(), "DeepBench has convolutions and products of every GPU");
-        rows.push_back({{kernel.sample.problem, kernel.sample.time, {std::log(answer->time.value), answer->error}},
-                        false,
-                        kernel.network});
+        rows.push_back({calibrate::judge(kernel.sample, answer->time, answer->error), false, kernel.network});
     }
     return rows;
 }
@@ -132,7 +129,7 @@ std::vector<calibrate::Judged> at_their_share(const models::ElementwiseRows& row
     std::vector<calibrate::Judged> judged;
     for (const KernelSample& sample : rows.samples) {
         const Price answer = price(sample.problem, device);
-        judged.push_back({sample.problem, sample.time, {std::log(answer.time.value), answer.error}});
+        judged.push_back(calibrate::judge(sample, answer.time, answer.error));
     }
     return judged;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -121,6 +122,8 @@ std::string network_of(const MegatronRow& row) {
     const std::int64_t padded = row.tensor == 1 ? words : (words + unit - 1) / unit * unit;
     return fmt::format("gpt-h{}-a{}-l{}-v{}@{}", row.hidden, row.heads, row.layers, padded, row.sequence);
 }
+
+double error_of(const MegatronRow& row, Seconds predicted) { return std::abs(predicted / row.published - 1); }
 
 std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const std::string& machine,
                                             const Progress& progress) {
