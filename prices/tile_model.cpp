@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "prices/by_likeness.hpp"
 #include "prices/chip_kernels.hpp"
 
 namespace rehearse {
@@ -124,7 +125,11 @@ private:
     }
     Seconds converted(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
     Work loss(std::int64_t scores, Pass pass) const {
-        return {memory(model_.loss_passes.value * static_cast<double>(batch_ * scores)),
+        // Casts are most of the passes, and scores have 16 bits where operands have 8.
+        double passes = model_.loss_passes.value;
+        if (size_of(type_) == size_of(DataType::f32)) passes = std::min(passes, loss_passes_without_casts(pass));
+        if (type_ == DataType::fp8) passes *= size_of(DataType::bf16) / size_of(DataType::fp8);
+        return {memory(passes * static_cast<double>(batch_ * scores)),
                 model_.loss_kernels.value * (pass == Pass::forward ? 1 : 0.5)};
     }
 
@@ -144,9 +149,16 @@ bool of_transformers(const Op& op) {
            updated(op).has_value();
 }
 
-// How often values cross memory does not depend on their type; what an f32 product or loss takes does.
+// The loss of each row of tokens; of an image's label or its pixels it is no transformer's.
+bool loses_by_rows(const Op& op) {
+    const auto* loss = std::get_if<SoftmaxLoss>(&op);
+    return (loss != nullptr && loss->rows > 1) || std::holds_alternative<SoftmaxTerms>(op);
+}
+
+// How often values cross memory does not depend on their type, but for casts; what an f32 product takes does.
 bool known_in(DataType type, const Op& op) {
-    return type != DataType::f32 || std::holds_alternative<Attention>(op) || on_rows(op) || updated(op).has_value();
+    return type != DataType::f32 || std::holds_alternative<Attention>(op) || loses_by_rows(op) || on_rows(op) ||
+           updated(op).has_value();
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ bool fitted_on_steps(const DeviceClass& device);
 /// Whether its software decides about some of its prices.
 bool has_tiles(const Machine& machine);
 
-/// Of 16-bit operators of transformers, of attention and what is done to each value of rows of tokens in f32 as well,
-/// and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
+/// Of 16-bit operators of transformers, of attention, losses and what is done to each value of rows of tokens in f32 as
+/// well, and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
 
 /// Seconds of a product on the device, without the host.

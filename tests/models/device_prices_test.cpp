@@ -63,6 +63,11 @@ void expect_same_prices(const std::vector<Problem>& problems, const Class& one, 
     }
 }
 
+std::string machine_with(const std::string& device, const std::string& more = "") {
+    return "name = \"m\"\n" + more + "[[device]]\nname = \"gpu\"\nlike = \"" + device +
+           "\"\n[[node]]\nname = \"n\"\ndevices = [{ class = \"gpu\", name = \"gpu\" }]\n";
+}
+
 TEST(Devices, StandInTheCatalogWhateverMachineHasThem) {
     for (const Class& each : shipped_classes()[""])
         ADD_FAILURE() << each.device.name << " of " << each.machine << " has a price of its own";
@@ -121,6 +126,26 @@ TEST(Devices, AnswerForConvolutionsOfEverySort) {
     }
 }
 
+// NeuSight measured products and normalizations forward: of an L4 and an MI210 nothing else is known.
+TEST(Devices, PriceGradientsByWhatWasMeasuredForward) {
+    const auto device_of = [](const std::string& name) {
+        return parse_machine(machine_with(name), "m.toml").classes[0];
+    };
+    const DeviceClass l4 = device_of("l4"), mi210 = device_of("mi210");
+    const auto forward = [&](const MatMul& op) { return price({op, Pass::forward, 1, DataType::f32}, l4); };
+    const MatMul layer{512, 1024, 2048, false};  // 4 samples: 2,048 rows
+    const Price data = price({layer, Pass::backward_data, 4, DataType::f32}, l4);
+    EXPECT_EQ(data.time, forward({2048, 2048, 1024, false}).time);
+    EXPECT_GT(data.error, forward({2048, 2048, 1024, false}).error);
+    EXPECT_EQ(price({layer, Pass::backward_weights, 4, DataType::f32}, l4).time,
+              forward({2048, 1024, 2048, false}).time);
+    // Rows of 4,096: read and written forward; read, with the result's gradient, and written backward.
+    const LayerNorm norm{2048, 4096};
+    const Seconds there = price({norm, Pass::forward, 32, DataType::f32}, mi210).time;
+    const Seconds back = price({norm, Pass::backward_data, 32, DataType::f32}, mi210).time;
+    EXPECT_NEAR((back - mi210.launch.value) / (there - mi210.launch.value), 1.5, 1e-3);
+}
+
 TEST(Devices, HaveOnePriceWhereverTheyStand) {
     std::size_t pairs = 0;
     for (const auto& [name, classes] : shipped_classes()) {
@@ -144,11 +169,6 @@ TEST(Devices, DifferBySoftwareWhereAMachineNamesAnother) {
     EXPECT_EQ(scores.tiles->issue.value, Seconds{37.2e-6});
     // Where the software says nothing of the host, a kernel takes its launch.
     EXPECT_EQ(load_machine("dgx1-v100").classes[0].tiles->issue.value, Seconds{4e-6});
-}
-
-std::string machine_with(const std::string& device, const std::string& more = "") {
-    return "name = \"m\"\n" + more + "[[device]]\nname = \"gpu\"\nlike = \"" + device +
-           "\"\n[[node]]\nname = \"n\"\ndevices = [{ class = \"gpu\", name = \"gpu\" }]\n";
 }
 
 // Dense rates of the data sheets, in TFLOPS, and memory in GB.

@@ -69,6 +69,31 @@ TEST(Roofline, OfExpertsIsThatOfOneProductAfterTheOther) {
     EXPECT_THAT(p.source, testing::HasSubstr("4 times matmul:m12n640k512"));
 }
 
+// Two heads of 64 tokens, 4 samples. Two products and four operations a score take 10 TFLOP/s, 1.3 times what large
+// ones of the device do, which reach 0.8 and a launch of 5 us in 13.7 ms; 4 x 2 x 64 x 64 scores cross 80 GB/s 6.5
+// times. Where a host fuses it, queries, keys, values and results at 100 GB/s take longer than its operations.
+TEST(Unfused, AttentionIsItsProductsAndPassesOverScores) {
+    const Attention op{.heads = 2, .queries = 64, .keys = 64, .head_size = 32};
+    const double large = 2 * std::pow(4096.0, 3) / 10e12, beyond = (large / 0.8 + 5e-6) / large;
+    const double products = (2 * 2.0 * 32 + 4) * 64 * 64 * 8 / 10e12, scores = 4 * 8 * 64 * 64 / 80e9;
+    const Problem forward{op, Pass::forward, 4, DataType::f32};
+    EXPECT_NEAR(price(forward, device()).time.value, 1.3 * beyond * products + 6.5 * scores + 5e-6, 1e-10);
+    DeviceClass own = device();
+    own.efficiencies.push_back({"attention", {}, {}, 0.5, 0.2, "measured"});
+    EXPECT_THAT(price(forward, own).source, testing::HasSubstr("roofline")) << "the device's own share goes first";
+    DeviceClass host = device();
+    host.host = true;
+    EXPECT_NEAR(price(forward, host).time.value, 4 * 4 * 64 * 64 * 4 / 100e9 + 5e-6, 1e-10);
+}
+
+// 4 samples of 16 rows of 1,000 classes: read three times and written once; backward five passes.
+TEST(Unfused, LossInF32HasItsPassesOverScores) {
+    const SoftmaxLoss op{.classes = 1000, .rows = 16};
+    const double pass = 4 * 4 * 16 * 1000 / 80e9;
+    EXPECT_NEAR(price({op, Pass::forward, 4, DataType::f32}, device()).time.value, 4 * pass + 5e-6, 1e-12);
+    EXPECT_NEAR(price({op, Pass::backward_data, 4, DataType::f32}, device()).time.value, 5 * pass + 5e-6, 1e-12);
+}
+
 TEST(MeasuredPrice, BeatsTheRoofline) {
     DeviceClass d = device();
     d.measured[to_string(Problem{conv, Pass::forward, 8, DataType::f32})] = {2_ms, 0.05, 20, "measured, host, 20"};

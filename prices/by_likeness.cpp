@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prices/by_likeness.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prices/price_model.hpp"
+#include "prices/roofline.hpp"
+
+namespace rehearse {
+
+namespace {
+
+constexpr double norm_gradient_error = 0.2;
+// Products of attention are short in one size: at k = 64 those of six boards in f32 take 1.2 to 1.4 times as long a
+// multiplication as at k = 4,096 (NeuSight; 4,096 x 4,096 values).
+constexpr double short_products = 1.3, attention_error = 0.35;
+// As counted for frameworks that fuse nothing (prices/tile_model.cpp, models/software.toml).
+constexpr double score_passes = 6.5, loss_passes = 10, loss_error = 0.4;
+
+bool knows_board(const DeviceClass& device, std::string_view kind, DataType type) {
+    return device.model != nullptr && std::ranges::any_of(device.model->kernels(), [&](const MeasuredKernels& each) {
+               return each.kind == kind && each.type == type && each.sheet.board;
+           });
+}
+
+bool has_own_share(const DeviceClass& device, const Op& op) {
+    return std::ranges::any_of(device.efficiencies, [&](const Efficiency& row) { return row.kind == kind_of(op); });
+}
+
+// One pass over so many values a sample: half of what ReLU takes, which reads and writes them.
+Seconds one_pass(std::int64_t values, const Problem& problem, const DeviceClass& device) {
+    const DataType type = problem.type == DataType::fp8 ? DataType::bf16 : problem.type;
+    const Op both = Activation{Nonlinearity::relu, {values}};
+    return 0.5 * (price({both, Pass::forward, problem.batch, type}, device).time - device.launch.value);
+}
+
+// How many times the seconds at its peak a device's large products take.
+double beyond_peak(DataType type, const DeviceClass& device) {
+    const Problem large{MatMul{4096, 4096, 4096, false}, Pass::forward, 1, type};
+    const std::optional<Seconds> least = roofline_times(large, device).compute;
+    return least ? std::max(1.0, price(large, device).time / *least) : 1;
+}
+
+std::optional<Price> of_attention(const Attention& op, const Problem& problem, const DeviceClass& device) {
+    const RooflineTimes least = roofline_times(problem, device);
+    if (!least.compute || !least.memory) return std::nullopt;
+    const double passes = device.host && !op.kept ? 0 : score_passes * (problem.pass == Pass::forward ? 1 : 1.5);
+    const Seconds scores = passes * one_pass(op.heads * op.queries * op.keys, problem, device);
+    const Seconds products = *least.compute * (short_products * beyond_peak(problem.type, device));
+    return Price{std::max(products + scores, *least.memory) + device.launch.value, attention_error,
+                 fmt::format("attention of {} by its products and {} passes over its scores", device.name, passes)};
+}
+
+std::optional<Price> of_loss(std::int64_t scores, const Problem& problem, const DeviceClass& device) {
+    if (device.host) return std::nullopt;
+    const bool casts = size_of(problem.type) != size_of(DataType::f32);
+    const double passes = casts ? loss_passes : loss_passes_without_casts(problem.pass);
+    return Price{passes * one_pass(scores, problem, device) + device.launch.value, loss_error,
+                 fmt::format("loss of {} by {} passes over its scores", device.name, passes)};
+}
+
+}  // namespace
+
+std::optional<Problem> gradient_as_product(const Problem& problem, const DeviceClass& device) {
+    const auto* op = std::get_if<MatMul>(&problem.op);
+    if (op == nullptr || (problem.pass != Pass::backward_data && problem.pass != Pass::backward_weights))
+        return std::nullopt;
+    if (!knows_board(device, "matmul", problem.type)) return std::nullopt;
+    const std::int64_t rows = problem.batch * op->m;
+    const MatMul data{.m = rows, .n = op->k, .k = op->n, .bias = false};
+    const MatMul weights{.m = op->k, .n = op->n, .k = rows, .bias = false};
+    return Problem{problem.pass == Pass::backward_data ? data : weights, Pass::forward, 1, problem.type};
+}
+
+std::optional<Price> gradient_of_norm(const Problem& problem, const DeviceClass& device) {
+    if (!std::holds_alternative<LayerNorm>(problem.op) || problem.pass != Pass::backward_data) return std::nullopt;
+    if (!knows_board(device, "layernorm", problem.type)) return std::nullopt;
+    const Problem forward{problem.op, Pass::forward, problem.batch, problem.type};
+    const std::optional<Seconds> least = roofline_times(forward, device).memory;
+    const std::optional<Seconds> bytes = roofline_times(problem, device).memory;
+    if (!least || !bytes) return std::nullopt;
+    Price answer = price(forward, device);
+    answer.time = *bytes * ((answer.time - device.launch.value) / *least) + device.launch.value;
+    answer.error = std::hypot(answer.error, norm_gradient_error);
+    answer.source = "as far beyond its bytes as the forward pass: " + answer.source;
+    answer.basis = Basis::modelled;
+    return answer;
+}
+
+std::optional<Price> unfused_price(const Problem& problem, const DeviceClass& device) {
+    if (device.tiles != nullptr || has_own_share(device, problem.op)) return std::nullopt;
+    if (const auto* op = std::get_if<Attention>(&problem.op)) return of_attention(*op, problem, device);
+    if (const auto* op = std::get_if<SoftmaxLoss>(&problem.op))
+        return of_loss(op->rows * elements(op->image) * op->classes, problem, device);
+    if (const auto* op = std::get_if<SoftmaxTerms>(&problem.op))
+        return of_loss(op->rows * op->classes, problem, device);
+    return std::nullopt;
+}
+
+}  // namespace rehearse
