@@ -345,6 +345,9 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
         } else if (all && dense != nullptr && !dense->bias && !theirs.empty() &&
                    theirs.front().shape == Shape{dense->n, dense->k}) {
             dense->tied = shared = true;
+        } else if (const auto* picks = std::get_if<Gather>(&op); picks != nullptr && picks->trained && all) {
+            trained_elsewhere = tensors.front();
+            op = Elementwise{"copy", Shape{picks->output}, {}, {}, {Shape{picks->table}}};
         } else if (auto* each = std::get_if<Elementwise>(&op)) {
             for (std::size_t i = tensors.size(); i-- > 0;) {
                 if (!owners.contains(tensors[i]) || graph.uniform(tensors[i]) || i >= each->weights.size()) continue;

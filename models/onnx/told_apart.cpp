@@ -82,6 +82,35 @@ bool hides_or_lets_through(const std::vector<double>& values) {
     return zeros > 0 && zeros + others == static_cast<std::ptrdiff_t>(values.size());
 }
 
+// Points of a lattice, `numbers` of each: every combination of values once, which lie at one distance along each axis.
+// A number that all points have alike (the 1 of homogeneous coordinates) is none of the axes.
+bool lattice(const std::vector<double>& values, std::size_t points, std::size_t numbers, bool points_first) {
+    if (points < fewest * fewest || numbers < 2 || numbers > fewest) return false;
+    std::size_t combinations = 1, axes = 0;
+    for (std::size_t n = 0; n < numbers; ++n) {
+        std::vector<double> along;
+        for (std::size_t p = 0; p < points; ++p)
+            along.push_back(values[points_first ? p * numbers + n : n * points + p]);
+        std::ranges::sort(along);
+        along.erase(std::unique(along.begin(), along.end(), near), along.end());
+        if (along.size() == 1) continue;
+        if (!arithmetic(along) || points % along.size() != 0) return false;
+        combinations *= along.size();
+        ++axes;
+    }
+    return axes >= 2 && combinations == points;
+}
+
+// The same of a value of the graph: each point a row, or each number an image.
+bool lattice(const Value& value) {
+    Shape dims = *value.dims;
+    std::erase(dims, 1);
+    if (dims.size() < 2) return false;
+    const auto count = value.data->size();
+    const auto first = static_cast<std::size_t>(dims.front()), last = static_cast<std::size_t>(dims.back());
+    return lattice(*value.data, count / last, last, true) || lattice(*value.data, count / first, first, false);
+}
+
 bool turns(const Value& value) {
     if (!value.dims || value.dims->empty() || !value.data || value.data->empty()) return false;
     // Sizes of 1 in front are there for samples and heads.
@@ -146,7 +175,8 @@ bool OnnxGraph::is_buffer(const std::string& name, const Value& value) const {
                                    [&](const auto& tensor) { return tensor.name() == other; });
     };
     return beside("_u", "_orig") || beside("_v", "_orig") || beside(".0._u", ".original") ||
-           beside(".0._v", ".original") || turns(value) || is_ruled(name, value);
+           beside(".0._v", ".original") || turns(value) || is_ruled(name, value) ||
+           (model_.producer_name() == "pytorch" && value.data && value.dims && lattice(value));
 }
 
 // PyTorch's export for inference stores tensors that hold the same once, and says by an Identity that there is another:
