@@ -108,7 +108,7 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
                                : dims                              ? elements(*dims)
                                                                    : 1;
     // What is computed of weights is a layer like others, where integers that are known pick from it.
-    const bool computed = table.computed && import.graph.keeps_values() && where.kind == Value::Kind::constant;
+    const bool computed = import.is_computed(node.input(0)) && where.kind == Value::Kind::constant;
     if (table.kind == Value::Kind::constant && !computed) {
         const bool rows =
             node.op_type() == "Gather" && integer(node, "axis", 0) == 0 && table.dims && table.dims->size() == 2;
