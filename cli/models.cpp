@@ -33,6 +33,7 @@ Json summary_of(const Network& network) {
             {"parameters", parameters(network)},
             {"flops_forward", flops(network, Pass::forward).value},
             {"multiply_adds", multiply_adds_of(network)},
+            {"multiply_adds_once", multiply_adds_once(network)},
             {"activation_bytes", activation_bytes(network, DataType::f32).value},
             {"layer_count", network.layers.size()}};
 }

@@ -31,10 +31,11 @@ std::string name_of(const Network& network, int layer) {
 
 }  // namespace
 
-double multiply_adds_of(const Network& network) {
+double multiply_adds_of(const Network& network, std::int64_t samples) {
     double sum = 0;
     for (const Layer& layer : network.layers) sum += multiply_adds(layer.op);
-    return sum;
+    const double once = multiply_adds_once(network);
+    return sum - once + once / static_cast<double>(samples);
 }
 
 int compare_networks(const Network& a, const Network& b, const Common& common) {
@@ -106,7 +107,7 @@ int check_counts(const Network& network, const std::string& path, const Common& 
     if (counts.parameters)
         hold("parameters", static_cast<double>(parameters(network)), static_cast<double>(*counts.parameters), 0);
     if (counts.multiply_adds)
-        hold("multiply-adds of a sample", multiply_adds_of(network), *counts.multiply_adds, same_work);
+        hold("multiply-adds of a sample", multiply_adds_of(network, counts.samples), *counts.multiply_adds, same_work);
     report.document["counts"] = rows;
     report.tables = {
         {"counts",

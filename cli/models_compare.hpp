@@ -5,12 +5,12 @@
 #include <string>
 
 #include "cli/report.hpp"
-#include "core/network.hpp"
+#include "core/once.hpp"
 
 namespace rehearse::cli {
 
-/// Multiply-adds of one sample's forward pass.
-double multiply_adds_of(const Network& network);
+/// Multiply-adds of the forward pass of so many samples, of each: what is made of weights alone is made once for all.
+double multiply_adds_of(const Network& network, std::int64_t samples = 1);
 
 /// Totals of both, and every layer that only one has or that differs. good: that they differ is no error.
 int compare_networks(const Network& a, const Network& b, const Common& common);

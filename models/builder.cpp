@@ -169,12 +169,27 @@ int NetworkBuilder::pixel_loss(int from, std::vector<double> class_weights) {
                  {from});
 }
 
-bool NetworkBuilder::add_bias(int layer) {
-    Op& op = network_.layers.at(static_cast<std::size_t>(layer)).op;
+namespace {
+
+bool give_bias(Op& op) {
     if (auto* conv = std::get_if<Conv>(&op)) return !std::exchange(conv->bias, true);
     if (auto* conv = std::get_if<ConvTranspose>(&op)) return !std::exchange(conv->bias, true);
     if (auto* dense = std::get_if<MatMul>(&op)) return !dense->tied && !std::exchange(dense->bias, true);
     return false;
+}
+
+}  // namespace
+
+bool NetworkBuilder::add_bias(int layer) {
+    if (!give_bias(network_.layers.at(static_cast<std::size_t>(layer)).op)) return false;
+    for (Layer& each : network_.layers) {  // those that are called with the same weights
+        const auto* shared = std::get_if<Shared>(&each.op);
+        if (shared == nullptr || each.weights_of != layer) continue;
+        Op same = shared->op->op;
+        give_bias(same);
+        each.op = Shared{std::make_shared<const SharedOp>(SharedOp{std::move(same)})};
+    }
+    return true;
 }
 
 Network NetworkBuilder::build() {

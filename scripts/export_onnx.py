@@ -20,6 +20,7 @@ import inspect
 import io
 import re
 import sys
+import warnings
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -75,7 +76,12 @@ def cross_entropy(made, labels):
 
 
 # Of ONNX's messages (onnx.proto): numbers of the fields that are read or left out here, and the type of 32-bit floats.
-GRAPH, METADATA, INITIALIZER, DATA_TYPE, RAW_DATA, FLOAT = 7, 14, 5, 2, 9, 1
+GRAPH, METADATA, INITIALIZER, INPUT, DATA_TYPE, RAW_DATA, FLOAT = 7, 14, 5, 11, 2, 9, 1
+DIMS, TENSOR_NAME, VALUE_NAME = 1, 8, 1
+TYPES = {torch.float32: FLOAT, torch.uint8: 2, torch.int8: 3, torch.int32: 6, torch.int64: 7, torch.bool: 9,
+         torch.float16: 10, torch.float64: 11, torch.bfloat16: 16}
+KEPT = 65536            # bytes of a tensor whose data stays
+LARGEST = 2**31 - 2**20  # bytes of a message of protobuf
 
 
 def varint(value):
@@ -121,11 +127,34 @@ def without_weights(model):
     """The bytes of an .onnx file without the data of its tensors of floats above 64 KiB, whose shapes stay."""
     def bare(tensor):
         found = list(fields(tensor))
-        large = (DATA_TYPE, FLOAT) in [each[:2] for each in found] and any(n == RAW_DATA and len(v) > 65536 for n, v, _ in found)
+        large = (DATA_TYPE, FLOAT) in [each[:2] for each in found] and any(n == RAW_DATA and len(v) > KEPT for n, v, _ in found)
         return b"".join(whole for n, _, whole in found if not (large and n == RAW_DATA))
 
     def light(graph):
         return b"".join(field(INITIALIZER, bare(value)) if n == INITIALIZER else bytes(whole) for n, value, whole in fields(graph))
+    return b"".join(field(GRAPH, light(value)) if n == GRAPH else bytes(whole) for n, value, whole in fields(memoryview(model)))
+
+
+def is_large(state):
+    """Whether the tensors are more than one message of protobuf can be."""
+    return sum(each.numel() * each.element_size() for each in state.values()) > LARGEST
+
+
+def with_tensors(model, state):
+    """The bytes of an .onnx file whose inputs named in `state` are its tensors, of which the small ones have their data:
+    how a network comes that is larger than a message of protobuf can be."""
+    def of(name, value):
+        tensor = b"".join(varint(DIMS << 3) + varint(size) for size in value.shape) + varint(DATA_TYPE << 3) + varint(TYPES[value.dtype])
+        small = value.numel() * value.element_size() <= KEPT
+        data = field(RAW_DATA, bytes(value.detach().contiguous().flatten().view(torch.uint8).tolist())) if small else b""
+        return field(INITIALIZER, tensor + field(TENSOR_NAME, name.encode()) + data)
+
+    def light(graph):
+        out = b""
+        for n, value, whole in fields(graph):
+            name = next((bytes(v).decode() for k, v, _ in fields(value) if k == VALUE_NAME), "") if n == INPUT else ""
+            out += of(name, state[name]) if name in state else bytes(whole)
+        return out
     return b"".join(field(GRAPH, light(value)) if n == GRAPH else bytes(whole) for n, value, whole in fields(memoryview(model)))
 
 
@@ -163,19 +192,27 @@ def export(network, inputs, path, opset=13, weights=False, loss=None):
     names = [f"input{i}" for i in range(len(inputs))]
     options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     stream = io.BytesIO()
+    state = network.state_dict()
+    large = is_large(state)
+    if large and weights:
+        raise ValueError("its weights are more than the 2 GiB of one file: export it without them, and run --weights FILE.h5")
     try:
+        if large:
+            warnings.filterwarnings("ignore", module="torch.onnx")  # of statistics that move
         # PRESERVE: each module as it is, in training but for those that are left out.
         torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, input_names=names,
-                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, export_params=not large,
                           dynamic_axes={name: {0: "batch"} for name in names}, **options)
     finally:
         put_back()
-    file = stream.getvalue() if weights else without_weights(stream.getvalue())
+    file = stream.getvalue()
+    if not weights:
+        file = with_tensors(file, state) if large else without_weights(file)
     with torch.no_grad(), Count() as count:
         network(*inputs)
     said = {"buffers": ",".join(name for name, _ in network.named_buffers()),
             "parameters": sum(each.numel() for each in network.parameters()),
-            "multiply_adds": count.sum / inputs[0].shape[0]}
+            "multiply_adds": count.sum / inputs[0].shape[0], "samples": inputs[0].shape[0]}
     for key, value in said.items():  # for `rehearse models FILE --check`
         file += field(METADATA, field(1, f"rehearse.{key}".encode()) + field(2, str(value).encode()))
     with open(path, "wb") as out:

@@ -49,7 +49,7 @@ int Import::parameter(const std::string& tensor) {
     return made;
 }
 
-int Import::moved_parameter(const std::string& name) {
+int Import::moved_parameter(const onnx::NodeProto& reader, const std::string& name) {
     const Value& value = graph.value(name);
     const Shape dims = of_one(graph, value);
     // Of a tensor that is cut, each piece counts with who reads it.
@@ -61,7 +61,8 @@ int Import::moved_parameter(const std::string& name) {
         return piece;
     }
     const int whole = parameter(value.weights.front());
-    if (!value.places && elements(dims) == elements(builder.shape(whole))) {
+    const bool turned = multiplies(reader) && dims.size() == 2 && dims != builder.shape(whole);
+    if (!value.places && !turned && elements(dims) == elements(builder.shape(whole))) {
         places[name] = {whole, ""};
         return whole;
     }
@@ -97,7 +98,7 @@ int Import::bring(const onnx::NodeProto& reader, const std::string& name) {
     const Value& value = graph.value(name);
     if (value.weights.empty()) return fixed_constant(reader, name);
     const bool known_moves = value.moved || !graph.keeps_values();
-    if (!value.computed && value.weights.size() == 1 && known_moves) return moved_parameter(name);
+    if (!value.computed && value.weights.size() == 1 && known_moves) return moved_parameter(reader, name);
     if (!value.dims) graph.fail(reader, fmt::format("the shape of '{}' cannot be inferred", name));
     if (value.maker == nullptr) graph.fail(reader, fmt::format("its input '{}' is a constant", name));
     if (++brought > deepest) graph.fail(reader, fmt::format("'{}' is computed in too many steps", name));
@@ -110,7 +111,7 @@ int Import::bring(const onnx::NodeProto& reader, const std::string& name) {
         const bool plain = !input.empty() && !behind.weights.empty() && !behind.computed;
         const bool shared = plain && std::ranges::any_of(graph.readers_of(behind.weights.front()),
                                                          [](const auto* node) { return !multiplies(*node); });
-        if (plain && product && shared) bring(reader, input);
+        if (plain && product && shared) bring(*value.maker, input);
         if (plain && !product && (graph.keeps_values() || graph.readers(behind.weights.front()) > 1))
             bring(reader, input);
     }

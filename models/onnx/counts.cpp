@@ -20,8 +20,10 @@ Counts counts_in(const std::string& path) {
     for (const auto& entry : model.metadata_props()) {
         const std::string where = fmt::format("{}: metadata {}", path, entry.key());
         if (entry.key() == "rehearse.parameters") counts.parameters = parse_int(entry.value(), where);
+        if (entry.key() == "rehearse.samples") counts.samples = parse_int(entry.value(), where);
         if (entry.key() == "rehearse.multiply_adds") counts.multiply_adds = parse_number(entry.value(), where);
     }
+    if (counts.samples < 1) throw InputError(fmt::format("{}: metadata rehearse.samples is below 1", path));
     return counts;
 }
 

@@ -5,7 +5,7 @@
 //   words.weight {v, w} -- Gather                  words.weight -- Gather
 //   onnx::MatMul_9 {w, v}, the same turned   =>          \-- Transpose -- onnx::MatMul_9
 //
-// What is taken from 1, or is repeated for each sample, likewise.
+// What is taken from 1, is a square, or is repeated for each sample, likewise.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -38,6 +38,12 @@ bool is_rest_to_one(const Value& a, const Value& b) {
            });
 }
 
+bool is_square(const Value& a, const Value& b) {
+    return a.dims == b.dims && std::ranges::equal(*a.data, *b.data, [](double x, double y) {
+               return static_cast<float>(y) * static_cast<float>(y) == static_cast<float>(x);
+           });
+}
+
 // Whether a constant holds the same for each sample, as the first dimension has them.
 bool is_repeated(const Value& value, std::int64_t batch) {
     if (batch < 2 || value.dims->size() < 2 || value.dims->front() != batch) return false;
@@ -56,6 +62,7 @@ std::vector<onnx::NodeProto> made_of(const std::string& name, const Value& value
         attribute(one, "value_float", onnx::AttributeProto::FLOAT).set_f(1);
         return {one, made_by("Sub", name, {name + ".one", other}, name)};
     }
+    if (is_square(value, from)) return {made_by("Mul", name, {other, other}, name)};
     if (value.dims == from.dims) return {};
     if (is_turned(value, from)) {
         onnx::NodeProto turned = made_by("Transpose", name, {other}, name);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/once.hpp"
 #include "models/onnx/importer.hpp"
 
 namespace rehearse::models {
@@ -318,6 +319,23 @@ bool Import::adds_bias_of(const onnx::NodeProto& node, int owner) {
     });
 }
 
+bool Import::is_made_once(int layer) {
+    const auto [found, fresh] = once.try_emplace(layer, false);
+    if (fresh) once[layer] = made_once(builder.at(layer), [this](int input) { return is_made_once(input); });
+    return once[layer];
+}
+
+// PyTorch multiplies it as often as there are samples; what it computes of weights alone it makes once.
+void Import::repeat_for_each(const onnx::NodeProto& node, const Op& op, std::vector<int>& inputs) {
+    const bool constant = node.output_size() == 0 || graph.value(node.output(0)).kind != Value::Kind::activation;
+    if (constant || inputs.empty() || multiply_adds(op) == 0) return;
+    if (!std::ranges::all_of(inputs, [this](int input) { return is_made_once(input); })) return;
+    const Shape shape = builder.shape(inputs.front());
+    onnx::NodeProto named;
+    named.set_name(builder.at(inputs.front()).name + ".copies");
+    inputs.front() = builder.layer(name_for(named), Elementwise{"copy", shape, {shape}}, {inputs.front()});
+}
+
 int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std::vector<std::string> tensors,
                 int output) {
     int owner = -1;
@@ -345,6 +363,9 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
         } else if (all && dense != nullptr && !dense->bias && !theirs.empty() &&
                    theirs.front().shape == Shape{dense->n, dense->k}) {
             dense->tied = shared = true;
+        } else if (const auto* picks = std::get_if<Gather>(&op); picks != nullptr && picks->trained && all) {
+            trained_elsewhere = tensors.front();
+            op = Elementwise{"copy", Shape{picks->output}, {}, {}, {Shape{picks->table}}};
         } else if (auto* each = std::get_if<Elementwise>(&op)) {
             for (std::size_t i = tensors.size(); i-- > 0;) {
                 if (!owners.contains(tensors[i]) || graph.uniform(tensors[i]) || i >= each->weights.size()) continue;
@@ -356,6 +377,7 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
             ++notes["some weights are used by several layers in different ways: they are counted once a layer"];
         }
     }
+    repeat_for_each(node, op, inputs);
     int layer = 0;
     try {
         layer = builder.layer(name, std::move(op), std::move(inputs));

@@ -75,6 +75,7 @@ struct Import {
     std::unordered_map<std::string, Place> places{};  // by the name of the value
     std::unordered_map<std::string, int> names{};     // how often a layer's name was asked for
     std::map<std::pair<int, Shape>, int> views{};
+    std::map<int, bool> once{};                  // by layer: see made_once
     std::map<int, int> volumes{};                // by the layer of several images: the same with channels first
     std::map<int, int> straight{};               // and the other way round
     std::unordered_map<std::string, int> ids{};  // Input layers of integers
@@ -119,7 +120,10 @@ struct Import {
     /// what is computed of such. InputError where no operator of ours computes it.
     int bring(const onnx::NodeProto& reader, const std::string& value);
     int parameter(const std::string& tensor);
-    int moved_parameter(const std::string& value);
+    int moved_parameter(const onnx::NodeProto& reader, const std::string& value);
+    /// Before a product of what the file repeats for each sample: a copy of its first operand for each.
+    void repeat_for_each(const onnx::NodeProto& node, const Op& op, std::vector<int>& inputs);
+    bool is_made_once(int layer);
     int fixed_constant(const onnx::NodeProto& reader, const std::string& value);
     /// Integers that are fed in and nothing but moved; nothing for all other values.
     std::optional<Picked> picked_of(const std::string& value) const;

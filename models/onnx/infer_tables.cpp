@@ -176,6 +176,15 @@ Data padded(const Operand& x, const Shape& shape, const std::vector<std::int64_t
     return kept(std::move(made));
 }
 
+// Ones on the diagonal that lies `k` to the right of the main one.
+Data diagonal(const Shape& shape, std::int64_t k) {
+    Values made(static_cast<std::size_t>(elements(shape)), 0);
+    for (std::int64_t row = 0; row < shape[0]; ++row)
+        if (const std::int64_t column = row + k; column >= 0 && column < shape[1])
+            made[static_cast<std::size_t>(row * shape[1] + column)] = 1;
+    return kept(std::move(made));
+}
+
 std::function<double(double, double)> folded_by(std::string_view type) {
     if (type == "ReduceProd") return [](double a, double b) { return a * b; };
     if (type == "ReduceSum" || type == "ReduceMean") return [](double a, double b) { return a + b; };
@@ -226,6 +235,7 @@ Inference::Data Inference::values_of_tables(const onnx::NodeProto& node, const S
                                elements(shape));
     if (type == "Einsum" && node.input_size() == 2 && here(2))
         return sum_of_products(letters_of(text(node, "equation", "")), operand(0), operand(1), elements(shape));
+    if (type == "EyeLike" && shape.size() == 2) return diagonal(shape, integer(node, "k", 0));
     if (type == "CumSum" && here(2) && !in(node, 1).data->empty()) {
         const std::int64_t axis =
             positive_modulo(to_integer(in(node, 1).data->front()), static_cast<std::int64_t>(rank));

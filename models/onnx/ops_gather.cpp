@@ -39,8 +39,7 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
     const Value& from = import.graph.value(node.input(0));
     const Value& where = import.graph.value(node.input(1));
     if (where.kind != Value::Kind::constant || !where.data || !where.dims || !from.dims || from.batch < 0 ||
-        from.lead != 1 || elements(*from.dims) < 1 || elements(moved) < 1 || table.size() + 1 != from.dims->size() ||
-        integer(node, "batch_dims", 0) != 0)
+        from.lead != 1 || elements(*from.dims) < 1 || elements(moved) < 1 || table.size() + 1 != from.dims->size())
         return std::nullopt;
     const Shape& dims = *from.dims;
     const auto samples = static_cast<std::size_t>(from.batch);
@@ -50,8 +49,19 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
     const auto batch = static_cast<std::size_t>(import.graph.batch());
     const bool rows = node.op_type().ends_with("ND");
     const std::size_t deep = rows && !where.dims->empty() ? static_cast<std::size_t>(where.dims->back()) : 1;
-    if (deep < 1 || deep > dims.size() || (rows && where.data->size() % deep != 0)) return std::nullopt;
-    const std::int64_t slice = rows ? elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(deep), dims.end())) : 1;
+    const auto paired = static_cast<std::size_t>(std::max<std::int64_t>(0, integer(node, "batch_dims", 0)));
+    if (deep < 1 || paired + deep > dims.size() || paired >= where.dims->size() || (paired > 0 && !rows) ||
+        (rows && where.data->size() % deep != 0))
+        return std::nullopt;
+    const std::int64_t slice =
+        rows ? elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(paired + deep), dims.end())) : 1;
+    // Of the first `paired` axes each index leads to where it stands itself.
+    const auto stands = [&](std::int64_t index) {
+        std::int64_t place = 0;
+        for (std::size_t d = where.dims->size() - 1; d-- > 0; index /= (*where.dims)[d])
+            if (d < paired) place += index % (*where.dims)[d] * strides[d];
+        return place;
+    };
     const auto axis = static_cast<std::size_t>(
         integer(node, "axis", 0) + (integer(node, "axis", 0) < 0 ? static_cast<std::int64_t>(dims.size()) : 0));
     if (!rows && (where.dims->size() != dims.size() || axis >= dims.size() || axis == samples)) return std::nullopt;
@@ -65,18 +75,19 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
             static_cast<std::int32_t>(outer * strides[samples] + inner));
     };
     for (std::size_t i = 0; i < where.data->size() / deep; ++i) {
-        std::int64_t place = 0;
         auto rest = static_cast<std::int64_t>(i);
+        std::int64_t place = rows ? stands(rest) : 0;
         for (std::size_t d = rows ? deep : dims.size(); d-- > 0;) {
             const bool given = rows || d == axis;
+            const std::size_t to = rows ? paired + d : d;  // the axis of the table
             std::int64_t index = given ? to_integer((*where.data)[rows ? i * deep + d : i]) : 0;
             if (!rows) {
                 if (!given) index = rest % (*where.dims)[d];
                 rest /= (*where.dims)[d];
             }
-            if (index < 0) index += dims[d];
-            if (index < 0 || index >= dims[d]) return std::nullopt;
-            place += index * strides[d];
+            if (index < 0) index += dims[to];
+            if (index < 0 || index >= dims[to]) return std::nullopt;
+            place += index * strides[to];
         }
         for (std::int64_t j = 0; j < slice; ++j) take(place + j);
     }
@@ -96,7 +107,9 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
     const std::int64_t count = where.kind == Value::Kind::constant ? where.dims ? elements(*where.dims) : 1
                                : dims                              ? elements(*dims)
                                                                    : 1;
-    if (table.kind == Value::Kind::constant) {
+    // What is computed of weights is a layer like others, where integers that are known pick from it.
+    const bool computed = import.is_computed(node.input(0)) && where.kind == Value::Kind::constant;
+    if (table.kind == Value::Kind::constant && !computed) {
         const bool rows =
             node.op_type() == "Gather" && integer(node, "axis", 0) == 0 && table.dims && table.dims->size() == 2;
         if (rows && where.kind == Value::Kind::side) {

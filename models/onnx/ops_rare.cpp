@@ -68,6 +68,7 @@ double interpolated(std::string_view mode, std::size_t dims) {
 }
 
 std::string grid_sample(Import& import, const onnx::NodeProto& node) {
+    if (import.graph.keeps_values() && put_sampled(import, node)) return "";
     const std::size_t dims = std::max<std::size_t>(1, import.sample(node, node.input(0)).size() - 1);
     return compound(import, node, interpolated(text(node, "mode", "bilinear"), dims));
 }

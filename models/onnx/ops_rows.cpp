@@ -174,6 +174,20 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
     return "";
 }
 
+namespace {
+
+// A batch normalization without scale and shift, for which PyTorch writes constants of 1 and 0.
+bool is_plain(const Import& import, const onnx::NodeProto& node) {
+    const auto holds = [&](int input, double number) {
+        const Value& value = import.graph.value(node.input(input));
+        return value.weights.empty() && value.data &&
+               std::ranges::all_of(*value.data, [&](double each) { return each == number; });
+    };
+    return holds(1, 1) && holds(2, 0);
+}
+
+}  // namespace
+
 std::string batch_norm(Import& import, const onnx::NodeProto& node) {
     Shape shape = import.sample(node, node.input(0));
     const bool planes = several(import, node);
@@ -192,6 +206,15 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
         onnx::NodeProto named;
         named.set_name(import.builder.at(from).name + ".view");
         from = import.builder.layer(import.name_for(named), Flatten{import.builder.shape(from), shape}, {from});
+    }
+    if (is_plain(import, node)) {  // ours trains a scale and a shift
+        Normalization op{.shape = import.builder.shape(from), .sets = shape[0], .epsilon = epsilon};
+        op.inner = elements(shape) / shape[0];
+        import.not_run(import.put(node, std::move(op), {from}),
+                       "it has neither scale nor shift, and ours of batches trains both");
+        import.places[node.output(0)].turned = planes;
+        import.builder.add_state(2 * shape[0]);
+        return "";
     }
     const int layer = import.put(node,
                                  BatchNorm{.channels = shape[0],

@@ -65,6 +65,47 @@ bool arithmetic(const std::vector<double>& values) {
     return true;
 }
 
+// Whether a value's numbers are as many as its sizes say, one at least.
+bool is_filled(const Value& value) {
+    if (!value.data || !value.dims || value.data->empty()) return false;
+    std::size_t count = 1;
+    for (const std::int64_t size : *value.dims) {
+        if (size < 1 || static_cast<std::size_t>(size) > value.data->size() / count) return false;
+        count *= static_cast<std::size_t>(size);
+    }
+    return count == value.data->size();
+}
+
+// Two rows and more of the same places, as the knots of splines (Liu et al. 2024, KAN).
+bool same_places(const std::vector<double>& values, const Shape& dims) {
+    const auto row = static_cast<std::size_t>(dims.empty() ? 0 : dims.back());
+    if (row < fewest || values.size() < 2 * row || !arithmetic({values.begin(), values.begin() + dims.back()}))
+        return false;
+    for (std::size_t i = row; i < values.size(); ++i)
+        if (values[i] != values[i - row]) return false;
+    return true;
+}
+
+// One number but for rounding: the distances of places, which no network begins with.
+bool distances(const std::vector<double>& values) {
+    if (values.size() < fewest) return false;
+    const auto [least, most] = std::ranges::minmax(values);
+    return least < most && least > 0 && most - least <= close * least;
+}
+
+// Whether a comparison reads a tensor, or a part of it: that has no slope.
+// NOLINTNEXTLINE(misc-no-recursion): no deeper than `steps`
+bool is_compared(const onnx::GraphProto& graph, const std::string& name, int steps = 3) {
+    constexpr std::array moves{"Slice", "Unsqueeze", "Identity", "Gather", "Reshape"};
+    return std::ranges::any_of(graph.node(), [&](const onnx::NodeProto& node) {
+        if (std::ranges::find(node.input(), name) == node.input().end()) return false;
+        const std::string& type = node.op_type();
+        if (type.starts_with("Greater") || type.starts_with("Less")) return true;
+        const bool moved = std::ranges::find(moves, type) != moves.end() && node.output_size() > 0;
+        return moved && steps > 0 && is_compared(graph, node.output(0), steps - 1);
+    });
+}
+
 // Whole numbers, 2 and more among them, that differ.
 bool whole(const std::vector<double>& values) {
     if (values.size() < fewest) return false;
@@ -80,6 +121,36 @@ bool hides_or_lets_through(const std::vector<double>& values) {
     if (values.size() < fewest || other == values.end() || (*other != 1 && !(*other <= hides))) return false;
     const auto zeros = std::ranges::count(values, 0.0), others = std::ranges::count(values, *other);
     return zeros > 0 && zeros + others == static_cast<std::ptrdiff_t>(values.size());
+}
+
+// Points of a lattice, `numbers` of each: every combination of values once, so that there are few along each axis (Swin
+// v2's logarithms of distances, too).
+// A number that all points have alike (the 1 of homogeneous coordinates) is none of the axes.
+bool lattice(const std::vector<double>& values, std::size_t points, std::size_t numbers, bool points_first) {
+    if (points < fewest * fewest || numbers < 2 || numbers > fewest) return false;
+    std::size_t combinations = 1, axes = 0;
+    for (std::size_t n = 0; n < numbers; ++n) {
+        std::vector<double> along;
+        for (std::size_t p = 0; p < points; ++p)
+            along.push_back(values[points_first ? p * numbers + n : n * points + p]);
+        std::ranges::sort(along);
+        along.erase(std::unique(along.begin(), along.end(), near), along.end());
+        if (along.size() == 1) continue;
+        if (along.size() < fewest || points % along.size() != 0) return false;
+        combinations *= along.size();
+        ++axes;
+    }
+    return axes >= 2 && combinations == points;
+}
+
+// The same of a value of the graph: each point a row, or each number an image.
+bool lattice(const Value& value) {
+    Shape dims = *value.dims;
+    std::erase(dims, 1);
+    if (dims.size() < 2) return false;
+    const auto count = value.data->size();
+    const auto first = static_cast<std::size_t>(dims.front()), last = static_cast<std::size_t>(dims.back());
+    return lattice(*value.data, count / last, last, true) || lattice(*value.data, count / first, first, false);
 }
 
 bool turns(const Value& value) {
@@ -124,13 +195,21 @@ bool trains(const onnx::NodeProto& node) {
 // recurrent layers and norms read is no table, nor what is called a weight or bias. PyTorch alone is known to begin
 // with numbers that are not whole.
 bool OnnxGraph::is_ruled(const std::string& name, const Value& value) const {
-    constexpr std::array readers{"Mul",       "Add",     "Sub",    "Where", "Slice",   "Gather",  "Div",
-                                 "Unsqueeze", "Reshape", "Expand", "Equal", "Squeeze", "Identity"};
+    constexpr std::array readers{"Mul",      "Add",       "Sub",     "Where",          "Slice",      "Gather",
+                                 "Div",      "Unsqueeze", "Reshape", "Expand",         "Equal",      "Squeeze",
+                                 "Identity", "Greater",   "Less",    "GreaterOrEqual", "LessOrEqual"};
     if (model_.producer_name() != "pytorch" || !value.data || !value.dims || name.ends_with("bias") ||
         name.ends_with("weight"))
         return false;
     const bool line = std::ranges::count_if(*value.dims, [](std::int64_t size) { return size != 1; }) == 1;
-    if (!hides_or_lets_through(*value.data) && !whole(*value.data) && !(line && arithmetic(*value.data))) return false;
+    // Rows of the same places can be trained, too (S4D's angles, Gu et al. 2022): not where they are compared, or were
+    // computed for an export.
+    const bool computed = name.starts_with("onnx::");
+    const bool knots =
+        (computed && distances(*value.data)) ||
+        (is_filled(value) && same_places(*value.data, *value.dims) && (computed || is_compared(model_.graph(), name)));
+    if (!hides_or_lets_through(*value.data) && !whole(*value.data) && !(line && arithmetic(*value.data)) && !knots)
+        return false;
     return std::ranges::all_of(model_.graph().node(), [&](const auto& node) {
         return std::ranges::find(node.input(), name) == node.input().end() ||
                std::ranges::find(readers, node.op_type()) != readers.end();
@@ -146,7 +225,8 @@ bool OnnxGraph::is_buffer(const std::string& name, const Value& value) const {
                                    [&](const auto& tensor) { return tensor.name() == other; });
     };
     return beside("_u", "_orig") || beside("_v", "_orig") || beside(".0._u", ".original") ||
-           beside(".0._v", ".original") || turns(value) || is_ruled(name, value);
+           beside(".0._v", ".original") || turns(value) || is_ruled(name, value) ||
+           (model_.producer_name() == "pytorch" && is_filled(value) && lattice(value));
 }
 
 // PyTorch's export for inference stores tensors that hold the same once, and says by an Identity that there is another:

@@ -51,11 +51,12 @@ Beginning beginning_of(const Import& import, const onnx::NodeProto& node) {
     const double most = largest(*bias);
     if (most == 0) return Beginning::plain;
     const double bound = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, elements(dims) / dims[0])));
-    // Of n numbers the largest is below half of the bound once in 2^n, of many weights it is at the bound.
-    constexpr double close = 0.03;
-    constexpr std::size_t many = 200;
-    if (!(most <= bound * (1 + close) && most >= bound / 2)) return Beginning::trained;
+    // Of n numbers the largest is below half of the bound once in 2^n, and below 1 - c of it by a chance of (1 - c)^n.
+    constexpr double above = 0.03, chance = 0.002;
+    constexpr std::size_t many = 64;
+    if (!(most <= bound * (1 + above) && most >= bound / 2)) return Beginning::trained;
     if (!weights || weights->size() < many) return Beginning::open;
+    const double close = 1 - std::pow(chance, 1 / static_cast<double>(weights->size()));
     const double reached = largest(*weights) / bound, once = 1 / std::sqrt(0.9);
     const bool begins = (reached <= 1 && reached >= 1 - close) || (reached <= once && reached >= once * (1 - close));
     return begins ? Beginning::bias : Beginning::trained;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/onnx/parts.hpp"
 #include "models/onnx/resample.hpp"
 
 namespace rehearse::models {
@@ -66,10 +67,23 @@ std::vector<std::int64_t> lifted(std::vector<std::int64_t> sizes, const Shape& i
     return sizes;
 }
 
-// Whether its weights are no tensor of their own.
+// Whether its weights are no tensor of their own. What is computed of one as large (weight_norm) is priced as that.
 bool made_weights(const Import& import, const onnx::NodeProto& node) {
     if (!import.graph.constant(node.input(1))) return true;
-    return is_fixed(import, node, 1) || (import.graph.keeps_values() && import.graph.value(node.input(1)).computed);
+    const Value& weights = import.graph.value(node.input(1));
+    const auto as_large = [&](const std::string& tensor) {  // and no bias of the network that makes them
+        const Shape dims = import.graph.dims(tensor).value_or(Shape{});
+        return dims.size() > 1 && elements(dims) == elements(weights.dims.value_or(Shape{}));
+    };
+    const bool own = !import.graph.keeps_values() && std::ranges::any_of(weights.weights, as_large);
+    return is_fixed(import, node, 1) || (weights.computed && !own);
+}
+
+// Whether a sample has several volumes: {n, channels, depth, height, width}.
+bool has_volumes(const Import& import, const onnx::NodeProto& node) {
+    const auto dims = import.graph.dims(node.input(0));
+    const auto sample = import.graph.sample(node.input(0));
+    return !import.graph.constant(node.input(0)) && dims && sample && dims->size() == 5 && sample->size() == 5;
 }
 
 // The layer that a window moves over, of this shape.
@@ -152,6 +166,7 @@ Shape image(Import& import, const onnx::NodeProto& node) {
     if (import.graph.constant(node.input(0))) import.bring(node, node.input(0));
     Shape shape = import.sample(node, node.input(0));
     if (several(import, node)) std::swap(shape[0], shape[1]);
+    if (has_volumes(import, node)) shape = {shape[0] * shape[1], shape[2], shape[3], shape[4]};  // a pool asks no more
     if (shape.size() == 2 && spatial(import, node) == 1) shape.insert(shape.begin() + 1, 1);
     if (shape.size() != 3 && shape.size() != 4)
         import.graph.fail(
@@ -196,7 +211,49 @@ bool several(const Import& import, const onnx::NodeProto& node) {
            sample->size() >= 2 && sample->size() <= 4;
 }
 
+namespace {
+
+// Several volumes a sample, as where heads of attention are pooled (MViT, Fan et al. 2021):
+//
+//   {n, channels, ...} --+-- slice -- Conv ----------------+-- join {n, filters, ...}
+//                        +-- slice -- Conv, shared weights +
+std::string conv_of_volumes(Import& import, const onnx::NodeProto& node) {
+    const Shape all = import.sample(node, node.input(0)), one(all.begin() + 1, all.end());
+    const int from = import.source(node, 0);
+    const auto [count, groups, kernel, bias] = filters(import, node, one, false);
+    if (made_weights(import, node)) return "its weights are computed, and each sample has several volumes";
+    const Conv op{one[0], one[2], one[3], count, window_of(import, node, one, kernel), groups, bias, false, one[1]};
+    const std::vector<std::string> tensors = import.tensors(node, 1, bias ? 2 : 1);
+    std::vector<int> made;
+    std::vector<Shape> shapes;
+    for (std::int64_t i = 0; i < all[0]; ++i) {
+        Shape piece = all;
+        piece[0] = 1;
+        const int cut = add_part(import, node, "piece",
+                                 Rearrangement{"slice", {all}, piece, {i, 0, 0, 0, 0, 1, 1, 1, 1, 1}}, {from});
+        onnx::NodeProto part = node;
+        part.set_output(0, fmt::format("{}.{}", node.output(0), i));
+        const int layer = import.put(part, op, {seen_as(import, node, cut, one)}, tensors);
+        if (import.builder.at(layer).weights_of < 0) {
+            import.starts[layer] = {{ node.input(1) }};
+            if (bias) import.starts[layer].push_back({node.input(2)});
+            add_lengths(import, part, 0);
+        }
+        Shape row = import.builder.shape(layer);
+        row.insert(row.begin(), 1);
+        made.push_back(seen_as(import, node, layer, row));
+        shapes.push_back(row);
+    }
+    Shape whole = shapes.front();
+    whole[0] = all[0];
+    import.put(node, Rearrangement{"join", std::move(shapes), whole, { 0 }}, std::move(made));
+    return "";
+}
+
+}  // namespace
+
 std::string conv(Import& import, const onnx::NodeProto& node) {
+    if (has_volumes(import, node)) return conv_of_volumes(import, node);
     const Shape shape = image(import, node);
     const int from = image_source(import, node, shape);
     auto [count, groups, kernel, bias] = filters(import, node, shape, false);
@@ -232,6 +289,7 @@ std::string conv(Import& import, const onnx::NodeProto& node) {
 std::string conv_transpose(Import& import, const onnx::NodeProto& node) {
     if (text(node, "auto_pad", "NOTSET").starts_with("SAME") || has(node, "output_shape"))
         return "its padding follows from its output's size; export it with pads";
+    if (has_volumes(import, node)) return "each sample has several volumes";
     const Shape shape = image(import, node);
     const int from = image_source(import, node, shape);
     const auto [count, groups, kernel, bias] = filters(import, node, shape, true);

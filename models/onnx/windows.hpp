@@ -28,6 +28,10 @@ std::string unfolded(Import& import, const onnx::NodeProto& node, const Convolut
 /// A recurrent layer step by step, with the states that it begins with and those that it ends in.
 void put_unrolled(Import& import, const onnx::NodeProto& node, const Recurrent& op);
 
+/// A GridSample as operators that kernels know; false, and nothing is made, where its operands are no image or volume
+/// and a grid for it.
+bool put_sampled(Import& import, const onnx::NodeProto& node);
+
 /// Whether some layer makes an operand, or stands for it; else it is a tensor of the file.
 bool in_a_layer(const Import& import, const onnx::NodeProto& node, int input);
 

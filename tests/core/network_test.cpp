@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "core/once.hpp"
 
 namespace rehearse {
 namespace {
@@ -33,6 +34,20 @@ TEST(Network, CountsItsParts) {
 
 TEST(Network, NeedsNoGradientOfItsInput) {
     EXPECT_EQ(needs_input_gradient(residual()), (std::vector{false, false, true, true}));
+}
+
+// A low-rank sum as weights: {5, 2} x {2, 3} once, its product with each sample's rows {4, 5} for each.
+TEST(Network, MakesProductsOfWeightsOnce) {
+    const Network network{"merged",
+                          {{"input", Input{{4, 5}}, {}, {4, 5}},
+                           {"a", Parameter{{1, 5, 2}}, {}, {1, 5, 2}},
+                           {"b", Parameter{{1, 2, 3}}, {}, {1, 2, 3}},
+                           {"ab", BatchedMatMul{{1, 5, 2}, {1, 2, 3}}, {1, 2}, {1, 5, 3}},
+                           {"rows", Flatten{{4, 5}, {1, 4, 5}}, {0}, {1, 4, 5}},
+                           {"made", BatchedMatMul{{1, 4, 5}, {1, 5, 3}}, {4, 3}, {1, 4, 3}}}};
+    check(network);
+    EXPECT_EQ(made_once(network), (std::vector{false, true, true, true, false, false}));
+    EXPECT_EQ(multiply_adds_once(network), 5 * 2 * 3);
 }
 
 TEST(Check, RefusesBrokenNetworks) {

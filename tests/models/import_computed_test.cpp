@@ -200,5 +200,26 @@ TEST(Images, SeveralOfASampleAreAVolumeOfPlanes) {
     EXPECT_EQ(turned, 1);
 }
 
+// Two heads of a clip, pooled each by the same filters: {n, 2, 4, 6, 8, 8} seen as {2 n, 4, 6, 8, 8}.
+TEST(Images, SeveralVolumesOfASampleShareTheirFilters) {
+    OnnxFile file({-1, 2, 4, 6, 8, 8}, 13);
+    file.weights("conv.weight", {4, 1, 3, 3, 3})
+        .integers("heads", {-1, 4, 6, 8, 8})
+        .integers("clip", {-1, 2, 4, 3, 2, 2});
+    file.node("Reshape", {"x", "heads"}, "volumes");
+    auto& conv = file.node("Conv", {"volumes", "conv.weight"}, "seen");
+    set(conv, "group", std::int64_t{4});
+    set(conv, "pads", {1, 1, 1, 1, 1, 1});
+    set(conv, "strides", {1, 2, 2});
+    auto& pool = file.node("MaxPool", {"seen"}, "small");
+    set(pool, "kernel_shape", {2, 2, 2});
+    set(pool, "strides", {2, 2, 2});
+    file.node("Reshape", {"small", "clip"}, "y");
+    const Network network = imported(file, true);
+    EXPECT_EQ(products(network), 2 * 4 * 6 * 4 * 4 * 27);
+    EXPECT_EQ(parameters(network), 4 * 27);
+    EXPECT_EQ(elements(network.layers.back().output), 2 * 4 * 3 * 2 * 2);
+}
+
 }  // namespace
 }  // namespace rehearse::models

@@ -65,6 +65,23 @@ TEST(General, ABatchNormalizationKeepsItsEpsilonAndMomentum) {
     EXPECT_EQ(to_string(Op{norm}), "batchnorm:c6h4w4:eps0.001:momentum0.01");
 }
 
+// BatchNorm2d(affine=False): PyTorch writes constants where scale and shift would be.
+TEST(General, ABatchNormalizationWithoutScaleAndShiftTrainsNothing) {
+    OnnxFile file({1, 2, 4, 4}, 13);
+    file.weights("mean", {2}).weights("variance", {2});
+    for (const auto& [name, number] : {std::pair{"one", 1.0F}, {"zero", 0.0F}}) {
+        auto& attribute = *file.node("Constant", {}, name).add_attribute();
+        attribute.set_name("value_floats");
+        attribute.set_type(onnx::AttributeProto::FLOATS);
+        for (int i = 0; i < 2; ++i) attribute.add_floats(number);
+    }
+    file.node("BatchNormalization", {"x", "one", "zero", "mean", "variance"}, "y");
+    const Network network = import_onnx(file.save("plain.onnx"));
+    EXPECT_EQ(parameters(network), 0);
+    EXPECT_EQ(network.state, 4);
+    EXPECT_EQ(std::get<Normalization>(network.layers[1].op).sets, 2);
+}
+
 TEST(General, AWeightOfTwoConvolutionsIsCountedOnce) {
     OnnxFile file({1, 4, 8, 8});
     file.weights("w", {4, 4, 1, 1});

@@ -9,6 +9,7 @@ import torch
 import torchvision
 from torch import nn
 
+from research_networks import RESEARCH
 from unusual_networks import UNUSUAL
 
 IMAGE = {"x": {0: "batch"}}
@@ -201,21 +202,28 @@ def vision(name, size=64, **how):
     return lambda: image(getattr(torchvision.models, name)(weights=None, **how), size)
 
 
-def segmentation(name):
+def segmentation(name, aux=False):
     def make():
         class Out(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.net = getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None)
+                self.net = getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None, aux_loss=aux)
 
             def forward(self, x):
-                return self.net(x)["out"]
+                made = self.net(x)
+                return (made["out"], made["aux"]) if aux else made["out"]
         return image(Out(), 64)
     return make
 
 
-def video(name):
-    return lambda: (getattr(torchvision.models.video, name)(weights=None), (torch.zeros(2, 3, 8, 32, 32),), IMAGE)
+def video(name, frames=8, size=32):
+    return lambda: (getattr(torchvision.models.video, name)(weights=None), (torch.zeros(2, 3, frames, size, size),), IMAGE)
+
+
+def clip(name):
+    """MViT, whose positions are those of clips of one size."""
+    return lambda: (getattr(torchvision.models.video, name)(weights=None, spatial_size=(64, 64), temporal_size=8),
+                    (torch.zeros(2, 3, 8, 64, 64),), IMAGE)
 
 
 def generator():
@@ -286,9 +294,33 @@ def unusual(make):
     return made
 
 
-NETWORKS |= {name: unusual(make) for name, make in UNUSUAL.items()}
+NETWORKS |= {name: unusual(make) for name, make in UNUSUAL.items()} | RESEARCH
+
+# All that torchvision 0.14 has beside those above: minutes each.
+LARGE = {name: vision(name) for name in (
+    "convnext_base", "convnext_large", "densenet161", "densenet201", "efficientnet_b1", "efficientnet_b2", "efficientnet_b4",
+    "efficientnet_b5", "efficientnet_b6", "efficientnet_b7", "efficientnet_v2_m", "efficientnet_v2_l", "mnasnet0_75",
+    "mnasnet1_3", "regnet_x_800mf", "regnet_x_1_6gf", "regnet_x_3_2gf", "regnet_x_8gf", "regnet_x_16gf", "regnet_x_32gf",
+    "regnet_y_800mf", "regnet_y_3_2gf", "regnet_y_8gf", "regnet_y_16gf", "regnet_y_32gf", "regnet_y_128gf", "resnet101",
+    "resnet152", "resnext101_32x8d", "resnext101_64x4d", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0", "swin_s", "swin_b",
+    "swin_v2_s", "swin_v2_b", "wide_resnet101_2")}
+LARGE |= {name: vision(name, 32) for name in ("vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg19", "vgg19_bn")}
+LARGE |= {"vit_l_16": vision("vit_l_16", image_size=64), "vit_l_32": vision("vit_l_32", image_size=64),
+          "vit_h_14": vision("vit_h_14", 56, image_size=56),
+          "googlenet_aux": vision("googlenet", 256, init_weights=False, aux_logits=True),
+          "inception_v3_aux": vision("inception_v3", 299, init_weights=False, aux_logits=True)}
+LARGE |= {f"{name}_aux": segmentation(name, aux=True) for name in (
+    "fcn_resnet50", "fcn_resnet101", "deeplabv3_resnet101", "deeplabv3_mobilenet_v3_large")}
+LARGE |= {"mvit_v1_b": clip("mvit_v1_b"), "mvit_v2_s": clip("mvit_v2_s"), "s3d": video("s3d", 16, 64)}
+
+# Heads beside the last one, which no graph for inference has.
+HEADS_IN_TRAINING = {"googlenet_aux", "inception_v3_aux"}
 
 # What a file no longer says, so that nobody can read it back: by network, or by network and mode.
-LOST = {
-    "vgg16_bn.eval": "the biases of convolutions went into the folded batch normalizations",
-}
+LOST = {f"{name}.eval": "the biases of convolutions went into the folded batch normalizations"
+        for name in ("vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn")}
+LOST |= {"s4.eval": "its kernel was computed by the export", "places.eval": "its angles were computed by the export",
+         "splines.eval": "its scales went into the weights that they multiply"}
+LOST |= {f"{name}.eval": "the zeros that the bias of keys becomes look like weights"
+         for name in ("swin_v2_t", "swin_v2_s", "swin_v2_b")}
+LOST |= {f"{name}.eval": "the heads beside the last one are no part of a graph for inference" for name in HEADS_IN_TRAINING}

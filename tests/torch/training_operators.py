@@ -69,7 +69,7 @@ class BothStates(nn.Module):
 
 
 # Said not to run, before the first step. Circular padding is left out: PyTorch 1.13 exports it a pixel off.
-REFUSED = {"batch_norm_plain", "diagonal", "grid_sample", "mixed_by_softmax"}
+REFUSED = {"batch_norm_plain"}
 IMAGE, INDEX = (3, 8, 8), torch.tensor([3, 0, 3, 1])
 
 
@@ -174,6 +174,9 @@ NETWORKS |= {k: v for each in (
     later("table_product", lambda: WithTable(lambda x, t: x @ t, 8, 3)), later("table_left", lambda: WithTable(lambda x, t: t @ x, 3, 8)),
     later("table_sum", lambda: WithTable(lambda x, t: x * t + t, 4, 1, 8)), later("table_joined", lambda: WithTable(lambda x, t: torch.cat([x, t.expand(x.shape[0], -1, -1, -1)], 1), 1, 2, 8, 8)),
     later("grid_sample", lambda: WithTable(lambda x, t: F.grid_sample(x, t.tanh().expand(x.shape[0], -1, -1, -1), align_corners=False), 1, 5, 6, 2)),
+    later("grid_sample_moved", lambda: lambda x: F.grid_sample(x, x[:, :2].tanh().permute(0, 2, 3, 1), padding_mode="border", align_corners=True)),
+    later("grid_sample_cubic", lambda: WithTable(lambda x, t: F.grid_sample(x, t.expand(x.shape[0], -1, -1, -1), "bicubic", "reflection", align_corners=False), 1, 5, 6, 2)),
+    later("grid_sample_nearest", lambda: WithTable(lambda x, t: F.grid_sample(x, t.tanh().expand(x.shape[0], -1, -1, -1), "nearest", align_corners=False), 1, 5, 6, 2)),
     later("lstm", lambda: Rows(nn.LSTM(4, 6, batch_first=True), lambda made: made[0])),
     later("lstm_two_layers", lambda: Rows(nn.LSTM(4, 6, 2, batch_first=True, bidirectional=True), lambda made: made[0])),
     later("lstm_no_bias", lambda: Rows(nn.LSTM(4, 6, bias=False, batch_first=True), lambda made: made[0])),
