@@ -48,7 +48,9 @@ const Peak* Ceilings::peak(std::string_view type) const {
 
 const Peak& roof_of(const Ceilings& ceilings, const calibrate::Sample& sample) {
     const bool tf32 = sample.algorithm.starts_with("tensor-tf32") || sample.algorithm.starts_with("tf32-");
-    const Peak* peak = ceilings.peak(tf32 ? "tf32" : to_string(sample.problem.type));
+    const bool fp8 = sample.algorithm.starts_with("fp8");
+    const Peak* peak = ceilings.peak(tf32 ? "tf32" : fp8 ? "fp8" : to_string(sample.problem.type));
+    if (peak == nullptr) peak = ceilings.peak(to_string(sample.problem.type));
     if (peak == nullptr) peak = ceilings.peak("f32");
     require(peak != nullptr, "every CPU has f32");
     return *peak;

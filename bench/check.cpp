@@ -88,6 +88,8 @@ double tolerance(const Problem& problem, const kernels::Backend& backend) {
     double sums = transforms ? 1e-3 : sum_tolerance(products(problem));
     // Both factors of each product are off by up to 2^-11, evenly: 2^-11 sqrt(2 / 3) of the result, root mean square.
     if (backend.accumulation() == kernels::Accumulation::tf32) sums += 2 * 0x1p-11;
+    // Likewise of 8 bits: by up to 2^-4 each, a gradient by 2^-3.
+    if (backend.algorithm().starts_with("fp8")) sums += 0x1p-4 + (problem.pass == Pass::forward ? 0x1p-4 : 0x1p-3);
     if (problem.type == DataType::f32) return sums;
     const double rounding = 2 * unit_roundoff(problem.type);
     if (problem.pass == Pass::update || backend.accumulation() == kernels::Accumulation::f32) return sums + rounding;

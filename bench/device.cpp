@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -217,6 +218,26 @@ calibrate::Figure<FlopRate> measure_peak(Device& device, DataType type, const De
     const Problem problem{op, Pass::forward, 1, type};
     const calibrate::Sample sample = time_on(device, problem, *of(choices, Pass::forward).backend, options);
     return {flops(op, Pass::forward, 1) / sample.median, sample.error, sample.count};
+}
+
+std::optional<calibrate::Figure<FlopRate>> measure_fp8_peak(Device& device, const DeviceOptions& options) {
+    const auto product = [&](std::int64_t rows) {
+        return Problem{MatMul{rows, rows, rows, false}, Pass::forward, 1, DataType::f16};
+    };
+    const auto all = device.backends();
+    const auto found = std::ranges::find_if(all, [&](const kernels::Backend* backend) {
+        return device.owns(*backend) && backend->algorithm() == "fp8-fast" &&
+               supports_within(*backend, product(options.square), options.scratch_limit).yes;
+    });
+    if (found == all.end()) return std::nullopt;
+    const calibrate::Sample one = time_on(device, product(options.square), **found, options);
+    const calibrate::Sample twice = time_on(device, product(2 * options.square), **found, options);
+    // a + b = one, 4 a + 8 b = twice.
+    const Seconds alone = (twice.median - one.median * 4) / 4;
+    const Flops work = flops(product(options.square).op, Pass::forward, 1);
+    if (alone.value <= 0) return calibrate::Figure<FlopRate>{work * 8 / twice.median, twice.error, twice.count};
+    const double spread = std::hypot(twice.error * twice.median.value, 4 * one.error * one.median.value);
+    return calibrate::Figure<FlopRate>{work / alone, spread / 4 / alone.value, std::min(one.count, twice.count)};
 }
 
 calibrate::HostFigures measure_figures(Device& device, const DeviceOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,10 @@ calibrate::Sample time_on(kernels::Device& device, const Problem& problem, const
 calibrate::HostFigures measure_figures(kernels::Device& device, const DeviceOptions& options);
 /// The rate of a large product in this type.
 calibrate::Figure<FlopRate> measure_peak(kernels::Device& device, DataType type, const DeviceOptions& options);
+
+/// The rate of products of 8-bit factors, without what rounds them first: that grows as the square of a matrix's rows,
+/// the products as their cube, so two sizes tell them apart. Nothing where the device has no such products.
+std::optional<calibrate::Figure<FlopRate>> measure_fp8_peak(kernels::Device& device, const DeviceOptions& options);
 
 /// Of pinned memory of the host from the device's, as `run` takes gradients to MPI; by the host's clock.
 calibrate::Figure<Bandwidth> measure_host_link(kernels::Device& device, const DeviceOptions& options);

@@ -47,8 +47,9 @@ void check_filter(const BenchOptions& options) {
 
 void check_layout(const BenchOptions& options) {
     if (options.layout == "nchw") return;
-    if (options.kind != "conv") {
-        throw InputError(fmt::format("--layout {}: of bench conv, not of bench {}", options.layout, options.kind));
+    if (options.kind != "conv" && options.kind != "layer") {
+        throw InputError(
+            fmt::format("--layout {}: of bench conv and bench layer, not of bench {}", options.layout, options.kind));
     }
     if (options.device == "cpu") {
         throw InputError(fmt::format("--layout {}: of a device: add --device cuda", options.layout));

@@ -154,6 +154,7 @@ bench::Ceilings ceilings_of(kernels::Device& device, const BenchOptions& options
     bench::DeviceOptions tensor = asked;
     tensor.algorithm = "tensor-tf32";
     add("tf32", bench::measure_peak(device, DataType::f32, tensor));
+    if (const auto peak = bench::measure_fp8_peak(device, asked)) add("fp8", *peak);
     ceilings.bandwidths = {{"memory", figures.memory_bandwidth.median}};
     talk(options.common, fmt::format("a kernel started every {}", to_string(figures.launch.median)));
     return ceilings;

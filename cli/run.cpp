@@ -56,6 +56,9 @@ void check(const RunOptions& options) {
             learners_of_plan));
     }
     if (options.run.learners < 1) throw InputError(fmt::format("--learners {}: at least 1", options.run.learners));
+    if (options.run.graphs && options.run.learners > 1) {
+        throw InputError("--graphs: not with --learners, whose kernels are started in turn");
+    }
     if (options.run.learners > 1 && !options.trace.empty()) {
         throw InputError("--learners: no --trace, as their kernels overlap");
     }
@@ -121,6 +124,10 @@ Run add_run(CommandLine& app) {
     app.add_option("--device", options->run.device, "cuda: on this host's GPU; several ranks may share one")
         ->capture_default_str()
         ->option_text("cpu|cuda");
+    app.add_flag(
+        "--graphs", options->run.graphs,
+        "with --device cuda: from the second step on kernels are started as graphs, a call for all between two "
+        "waits of the host");
     app.add_option("--learners", options->run.learners, "on one GPU, a stream and --batch samples each")
         ->capture_default_str()
         ->option_text("N");

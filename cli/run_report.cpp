@@ -53,6 +53,7 @@ Json config_of(const RunOptions& options) {
     }
     config["device"] = options.run.device;
     config["learners"] = options.run.learners;
+    config["graphs"] = options.run.graphs;
     return config;
 }
 

@@ -86,6 +86,9 @@ const std::vector<const Backend*>& on_gpu() {
 #endif
         add(cuda::convolutions(cuda::gpu()));
         all.push_back(cuda::layers(cuda::gpu()));
+#if REHEARSE_HAS_CUDNN
+        add(cudnn::products_fp8(cuda::gpu()));  // last: nobody gets 8 bits who has not asked for them
+#endif
         return all;
     }();
     static const auto listed = [] {

@@ -35,6 +35,11 @@ class RelaidKernel final : public Kernel {
 public:
     RelaidKernel(const Problem& problem, std::unique_ptr<Kernel> kernel)
         : problem_(problem), kernel_(std::move(kernel)) {
+        if (const auto* norm = std::get_if<BatchNorm>(&problem.op)) {
+            src_ = dst_ = {problem.batch, norm->channels, elements(output_shape(problem.op)) / norm->channels};
+            weights_ = {0};  // gamma and beta stay as they are
+            return;
+        }
         const auto& op = std::get<Conv>(problem.op);
         const std::int64_t channels = op.channels / op.groups;
         src_ = {problem.batch, op.channels, elements(input_shapes(problem.op)[0]) / op.channels};
@@ -57,6 +62,7 @@ public:
         if (problem_.pass == Pass::backward_data) {
             last.diff_src[0] = inside(src_, first.diff_src[0]);
             kernel_->run(last);
+            if (first.diff_src[0].empty()) return;
             return relay(src_, last.diff_src[0], first.diff_src[0], false);
         }
         last.diff_weights = inside(weights_, first.diff_weights);

@@ -35,10 +35,12 @@ struct Clocks {
 
 /// Kernels, sums and copies of a device are under way when their calls return, and run in the order of the calls. What
 /// the host reads or writes of its memory, it does after finish(), or after wait() for what touches that memory.
+/// Large: all that training asks of a GPU, so that one can be played.
 class Device {
 public:
     using Memory = std::shared_ptr<std::byte>;
     using Event = std::shared_ptr<void>;
+    using Graph = std::shared_ptr<void>;
 
     virtual ~Device() = default;
     virtual std::string_view name() const = 0;
@@ -78,6 +80,14 @@ public:
     /// Seconds from one event to another by the device's clock; both are over.
     virtual double seconds(const Event& from, const Event& to) = 0;
     virtual void finish() = 0;
+
+    /// Kernels, sums, copies and events that this thread gives to the stream in use from now on are kept and not run,
+    /// while nobody waits for them and no kernel is prepared. Their end makes a graph of them, or renews one whose
+    /// kernels are the same but for their numbers.
+    virtual void begin_capture() = 0;
+    virtual void end_capture(Graph& graph) = 0;
+    /// Gives all of a graph to the stream in use, by one call.
+    virtual void replay(const Graph& graph) = 0;
 
     virtual Clocks clocks() const = 0;
     /// Which one of this host it is.

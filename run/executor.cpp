@@ -9,8 +9,9 @@
 namespace rehearse::run {
 
 Executor::Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe,
-                   ServerLinks* servers)
+                   ServerLinks* servers, bool graphs)
     : program_(program),
+      graphs_(schedule, program, graphs),
       probe_(std::move(probe)),
       wires_(schedule, program, world, servers),
       times_(program.steps().size()),
@@ -62,18 +63,22 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     }
     const std::span<ReadyStep> steps = program_.steps();
     bool decided = !program_.scale().on();  // whether this step updates anything
+    graphs_.begin_training_step();
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (steps[i].step->stream != Stream::compute) continue;
+        const bool decides = !decided && std::holds_alternative<Update>(steps[i].step->action);
         for (const int before : steps[i].step->after) wait_for(static_cast<std::size_t>(before));
+        graphs_.begin(i, decides);
         time(i, [&] {
-            if (!decided && std::holds_alternative<Update>(steps[i].step->action)) {
+            if (decides) {
                 program_.scale().skip_updates(agreed(program_.has_overflowed()));
                 decided = true;
             }
             if (probe_) probe_(iteration, *steps[i].step);
-            program_.compute(steps[i], seed, first_sample);
+            program_.compute(steps[i], seed, first_sample, graphs_.given());
         });
     }
+    graphs_.flush();
     if (!decided) program_.scale().skip_updates(agreed(false));  // without weights it has a voice none the less
     if (thread_.joinable()) {
         std::unique_lock lock{mutex_};
@@ -136,17 +141,21 @@ bool Executor::agreed(bool overflow) {
 template <typename Work>
 void Executor::time(std::size_t index, const Work& work) {
     kernels::Device* const device = program_.device();
-    if (device != nullptr) device->record(device_times_.starts[index]);
+    const bool records = device != nullptr && !graphs_.given();  // else the graph does
+    if (records) device->record(device_times_.starts[index]);
     times_[index].start = Clock::now();
     work();
     times_[index].end = Clock::now();
-    if (device != nullptr) device->record(device_times_.ends[index]);
-    if (awaited_[index]) finish(index);
+    if (records) device->record(device_times_.ends[index]);
+    if (!awaited_[index]) return;
+    graphs_.flush();
+    finish(index);
 }
 
 // For the compute stream.
 void Executor::wait_for(std::size_t index) {
     if (program_.steps()[index].step->stream == Stream::compute) return;  // done: it is earlier on this very thread
+    graphs_.flush();
     std::unique_lock lock{mutex_};
     if (!progress_.done[index]) set_idle();
     changed_.wait(lock, [&] { return progress_.done[index] || progress_.failure || progress_.stop; });

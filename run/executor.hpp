@@ -21,6 +21,7 @@
 #include "kernels/comm/communicator.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/program.hpp"
+#include "run/step_graphs.hpp"
 #include "run/wires.hpp"
 
 namespace rehearse::run {
@@ -34,11 +35,13 @@ struct Interval {
 /// Called before each step of the schedule, on its thread, in the time of that step. It may throw.
 using Probe = std::function<void(int iteration, const Step& step)>;
 
+/// Large: what both threads know, and what each of them keeps.
 class Executor {
 public:
     /// Collective over `world`, the ranks of the mesh. `program`, `schedule` and `servers` outlive the executor.
+    /// `graphs`: a device is given its kernels as graphs (step_graphs.hpp).
     Executor(const Schedule& schedule, Program& program, const kernels::Communicator& world, Probe probe,
-             ServerLinks* servers = nullptr);
+             ServerLinks* servers = nullptr, bool graphs = false);
     ~Executor();
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
@@ -118,6 +121,7 @@ private:
     void give_way();
 
     Program& program_;
+    StepGraphs graphs_;
     Probe probe_;
     Wires wires_;
     std::vector<Lane> lanes_;

@@ -6,7 +6,8 @@
 namespace rehearse::run {
 
 Losses::Losses(const RankContext& rank)
-    : has_loss_(std::ranges::any_of(rank.part().network.layers, [](const Layer& layer) { return is_loss(layer.op); })),
+    : device_(rank.device),
+      has_loss_(std::ranges::any_of(rank.part().network.layers, [](const Layer& layer) { return is_loss(layer.op); })),
       micro_batch_(rank.micro_batch()) {
     const SoftmaxLoss* const loss = labelled_loss(rank.schedule.network);
     if (loss == nullptr || loss->image.empty()) return;
@@ -20,19 +21,31 @@ void Losses::begin_step() {
     std::ranges::fill(confusion_, 0.0);
 }
 
+// Pages that the host looked at itself would leave the device, and have to come back in the next step.
+template <typename T>
+std::span<const T> Losses::here(std::span<const T> numbers, kernels::Device::Memory& room) {
+    if (device_ == nullptr || numbers.empty()) return numbers;
+    if (room == nullptr) room = device_->allocate_staging(numbers.size_bytes());  // as many each time
+    device_->copy_beside(room.get(), numbers.data(), numbers.size_bytes());
+    return {reinterpret_cast<const T*>(room.get()), numbers.size()};
+}
+
 void Losses::count(const ReadyStep& ready) {
-    for (const float loss : ready.buffers.dst) sum_ += loss;
+    const kernels::View made = ready.buffers.dst;
+    for (const float loss : here(std::span<const float>{made.data(), made.size()}, losses_)) sum_ += loss;
     if (pixel_classes_ > 0) count_pixels(ready);
 }
 
 // Scores are {samples, classes, pixels}; the first of equal ones wins. Labels of no weight ask for nothing.
 void Losses::count_pixels(const ReadyStep& ready) {
-    const float* const scores = ready.buffers.src.front().data();
+    const kernels::ConstView made = ready.buffers.src.front();
+    const float* const scores = here(std::span<const float>{made.data(), made.size()}, scores_).data();
+    const std::span<const std::int32_t> labels = here(ready.buffers.labels, labels_);
     const auto classes = static_cast<std::size_t>(pixel_classes_);
     const std::size_t pixels = ready.buffers.src.front().size() / classes / static_cast<std::size_t>(micro_batch_);
-    for (std::size_t i = 0; i < ready.buffers.labels.size(); ++i) {
-        if (ready.buffers.labels[i] < 0) continue;
-        const auto label = static_cast<std::size_t>(ready.buffers.labels[i]);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (labels[i] < 0) continue;
+        const auto label = static_cast<std::size_t>(labels[i]);
         if (!class_weights_.empty() && class_weights_[label] == 0) continue;
         const float* const of_pixel = scores + i / pixels * classes * pixels + i % pixels;
         std::size_t best = 0;

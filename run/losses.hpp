@@ -31,7 +31,12 @@ public:
 
 private:
     void count_pixels(const ReadyStep& ready);
+    /// The same numbers, where the host reads them: in `room`, if they lie on a device.
+    template <typename T>
+    std::span<const T> here(std::span<const T> numbers, kernels::Device::Memory& room);
 
+    kernels::Device* device_;
+    kernels::Device::Memory losses_, scores_, labels_;  // room for what is looked at
     double sum_ = 0;
     bool has_loss_ = false;
     std::int64_t micro_batch_, pixel_classes_ = 0;

@@ -65,13 +65,14 @@ void Program::begin_step() {
     for (const auto& method : methods_) method->begin_step();
 }
 
-void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample) {
+void Program::compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample, bool given) {
     if (const auto* compute = std::get_if<Compute>(&ready.step->action)) {
         layers_.begin(ready, *compute, seed, first_sample);
     } else if (const auto* update = std::get_if<Update>(&ready.step->action)) {
         if (rank_.scale.skips() || !updates()) return;
         updates_.begin(ready, *update);
     }
+    if (given) return;
     kernels::Device* const device = rank_.device;
     if (ready.before && ready.host_works && device != nullptr) device->finish();
     if (ready.before) ready.before();

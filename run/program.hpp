@@ -44,11 +44,14 @@ public:
     void begin_step();
     /// A step of the compute stream. `seed` is one a training step, `first_sample` where this rank's samples lie in the
     /// global batch.
-    void compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample);
+    /// `given`: the device has its kernels already, only what the host counts is left.
+    void compute(ReadyStep& ready, std::uint64_t seed, std::int64_t first_sample, bool given = false);
     /// Behind the last step: on a device, waits until all is computed. What is read of a program, is read after this.
     void end_step();
     /// Behind end_step, where all that other ranks send in a step has come: what the methods make of it.
     void take_messages();
+    /// On a device: whether the loss is looked at behind the last step, not behind its own.
+    bool counts_loss_at_end() const;
     /// All forward and backward steps, on this thread: the gradients of one shard without communication or update.
     void compute_gradients(std::uint64_t seed, std::int64_t first_sample);
 
@@ -68,7 +71,6 @@ public:
 private:
     void prepare(ReadyStep& ready);
     std::int64_t loss_batch() const;
-    bool counts_loss_at_end() const;
 
     RankContext rank_;
     Losses losses_;

@@ -48,6 +48,7 @@ struct Options {
     std::int64_t first_sample = 0;       // that the first step begins at, of the training's samples
     std::string backend{}, algorithm{};  // empty: the best of each layer
     std::string device = "cpu";          // or "cuda"
+    bool graphs = false;                 // its kernels are started as graphs: run/step_graphs.hpp
     int learners = 1;                    // of one rank, on one device: run/methods/learners.hpp
     /// Of a rank's learners (Averaging::learners): whether the next part of its batch goes to who is idle first, or
     /// each takes as many; and how many times as long each takes for its parts (it sleeps the rest). Empty: no longer.

@@ -66,7 +66,7 @@ public:
           options_(options),
           program_(schedule, RankIndex{world.rank()}, selection_of(options, device), key(options.seed, weights_of),
                    hyperparameters_of(options)),
-          executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links),
+          executor_(schedule, program_, world, probe, job == nullptr ? nullptr : &job->links, options.graphs),
           recording_(executor_.bytes_sent(), options.record ? options.steps : 0),
           saver_(make_saver()),
           first_sample_(first_sample(schedule, shard_of(schedule.mesh, RankIndex{world.rank()}))),

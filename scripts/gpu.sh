@@ -212,9 +212,15 @@ if [ $build_only = no ]; then
             for network in ${networks//,/ }; do
                 count=$(batch_of "$network" "$batch")
                 [ $mpi = ON ] && train "$network" mixed "$count" 10
+                # The same with its kernels started as graphs: what the launches cost.
+                [ $mpi = ON ] && part "graphs_${network}_mixed_$count" 120 $rehearse run --device cuda --graphs --model "$network" \
+                    --batch "$count" --steps 10 --precision mixed --format json
                 part "calibrate_${network}_$count" 540 $rehearse calibrate --device cuda --model "$network" --batch "$count" \
                     --machine-out "$out/gpu_${network}_$count.toml" --format json --force
                 [ $mpi = ON ] && train "$network" fp32 "$count" 10
+                # f32 whose products are rounded to TF32.
+                [ $mpi = ON ] && part "tf32_${network}_$count" 120 $rehearse run --device cuda --algorithm tensor-tf32 \
+                    --model "$network" --batch "$count" --steps 10 --precision fp32 --format json
             done
         done
     fi
@@ -235,6 +241,15 @@ if [ $build_only = no ]; then
                     done
                 done
             done
+        done
+        # Our normalizations and cuDNN's, of ResNet-50 and BERT-large.
+        norms=""
+        for shape in batchnorm:n32c64h112w112 batchnorm:n32c256h56w56 batchnorm:n32c1024h14w14 layernorm:n32r128c1024; do
+            norms="$norms $shape:f16:forward $shape:f16:backward_data"
+        done
+        for layout in ${layouts//,/ }; do
+            # shellcheck disable=SC2086
+            part "kernels_norms_$layout" 120 $rehearse bench layer --device cuda --layout "$layout" --format csv $norms
         done
         part kernels_attention 120 $rehearse bench attention --device cuda --suite bert-large --batch 8 --type f16 --format csv
     fi

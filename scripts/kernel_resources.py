@@ -60,7 +60,7 @@ def short(name):
         return name, 0
     name, dynamic = task[1], 0
     if sized := re.match(r"(.*), (\d+)$", name):
-        if "run_large_task" in sized[0] or name.startswith("Packed"):
+        if "run_large_task" in sized[0] or name.startswith(("Packed", "Flash")):
             name, dynamic = sized[1], int(sized[2])
     return name.replace(" ", ""), dynamic
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.hpp"
@@ -49,6 +50,7 @@ private:
     Engine& engine_;
 };
 
+/// Large: as Device.
 class EngineDevice final : public Device {
 public:
     EngineDevice(Engine& engine, std::vector<const Backend*> own, const std::vector<const Backend*>& hosts,
@@ -104,13 +106,14 @@ public:
     }
     bool all_finite(ConstView numbers) override {
         constexpr std::int64_t rows = 256;
-        if (found_ == nullptr) found_ = engine_.allocate_shared(rows * sizeof(float));
+        if (found_ == nullptr) found_ = engine_.allocate(rows * sizeof(float));
         auto* const found = reinterpret_cast<float*>(found_.get());
         Unfinite task;
         task.rows = rows, task.values = values(numbers), task.count = count_of(numbers), task.found = found;
         engine_.run(PointTask{task});
-        engine_.finish();
-        return std::all_of(found, found + rows, [](float bad) { return bad == 0; });
+        std::array<float, rows> here{};
+        engine_.copy_out(here.data(), found, sizeof here);
+        return std::ranges::all_of(here, [](float bad) { return bad == 0; });
     }
 
     void use_stream(int index) override { engine_.use_stream(index); }
@@ -118,6 +121,9 @@ public:
     void wait(const Event& event) override { engine_.wait(event); }
     double seconds(const Event& from, const Event& to) override { return engine_.seconds(from, to); }
     void finish() override { engine_.finish(); }
+    void begin_capture() override { engine_.begin_capture(); }
+    void end_capture(Graph& graph) override { engine_.end_capture(graph); }
+    void replay(const Graph& graph) override { engine_.replay(graph); }
 
     Clocks clocks() const override { return engine_.clocks(); }
     std::string identity() const override { return engine_.identity(); }

@@ -94,6 +94,22 @@ struct DeviceTeam {
         f(static_cast<int>(threadIdx.x), registers);
 #endif
     }
+    template <typename F>
+    REHEARSE_BOTH void largest_of_quads(F f) {
+#ifdef __CUDA_ARCH__
+        float(&of)[2] = f(registers);
+        REHEARSE_UNROLL
+        for (int i = 0; i < 4; ++i) of[i / 2] = fmaxf(of[i / 2], __shfl_xor_sync(0xFFFFFFFFU, of[i / 2], i % 2 + 1));
+#endif
+    }
+    template <typename F>
+    REHEARSE_BOTH void sum_of_quads(F f) {
+#ifdef __CUDA_ARCH__
+        float(&of)[2] = f(registers);
+        REHEARSE_UNROLL
+        for (int i = 0; i < 4; ++i) of[i / 2] += __shfl_xor_sync(0xFFFFFFFFU, of[i / 2], i % 2 + 1);
+#endif
+    }
     template <typename Element, typename F>
     REHEARSE_BOTH void multiply(F f) {
 #ifdef __CUDA_ARCH__
@@ -155,9 +171,20 @@ struct DeviceTeam {
         REHEARSE_UNROLL
         for (int k = 0; k < 4; ++k) multiply_group<Element>(of.c, described(of.a, 32 * k), described(of.b, 32 * k));
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #elif defined(__CUDA_ARCH__)
         __trap();  // warpgroup_refusal() keeps it away
+#endif
+    }
+    template <int left, typename F>
+    REHEARSE_BOTH void products(F f) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+        asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+        if constexpr (left == 0) {  // the compiler is not to read sums before they are there
+            float(&c)[64] = f(registers);
+            REHEARSE_UNROLL
+            for (int i = 0; i < 64; ++i) asm volatile("" : "+f"(c[i])::"memory");
+        }
+        __syncthreads();
 #endif
     }
 };

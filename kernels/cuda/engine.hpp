@@ -65,11 +65,15 @@ using PackedTask =
 
 /// Everything that is not a sum over terms: points.hpp.
 struct PointTask;
+/// Attention on tensor cores: flash_tasks.hpp.
+struct FlashTask;
 
 /// Memory where an engine's tasks can reach it, given back when the last owner goes.
 using Memory = std::shared_ptr<std::byte>;
 /// A place in the order of a stream's tasks.
 using Event = std::shared_ptr<void>;
+/// Tasks that are started together.
+using TaskGraph = std::shared_ptr<void>;
 
 /// Large: all that is asked of a GPU, so that every kernel runs on the emulated one of the tests, too.
 class Engine {
@@ -110,6 +114,14 @@ public:
     /// From one event to another, by the GPU's clock.
     virtual double seconds(const Event& from, const Event& to) = 0;
 
+    /// What this thread gives to the stream in use from now on, events included, is kept instead of run; nobody waits
+    /// for it, nothing is allocated. Its end puts it into `graph`: anew, or in place of tasks that differ in numbers
+    /// alone.
+    virtual void begin_capture() = 0;
+    virtual void end_capture(TaskGraph& graph) = 0;
+    /// Behind everything that the stream in use has been given; its events are recorded anew.
+    virtual void replay(const TaskGraph& graph) = 0;
+
     /// One after the other, in the order of the calls; returns before they have ended.
     virtual void run(const ImplicitGemmTask& task) = 0;
     virtual void run(const WeightsTask& task) = 0;
@@ -117,6 +129,7 @@ public:
     virtual void run(const WinogradTask& task) = 0;
     virtual void run(const PackedTask& task) = 0;
     virtual void run(const PointTask& task) = 0;
+    virtual void run(const FlashTask& task) = 0;
     /// Empty, or why there are no Fourier transforms: "libcufft.so.12 cannot be opened".
     virtual std::string fft_refusal() const = 0;
     /// Each plane's discrete Fourier transform, and its inverse times its pixels; reads and writes as a task would.

@@ -112,7 +112,26 @@ public:
             check(cudaEventCreate(&made), "cudaEventCreate");
             event = {made, [](void* p) { cudaEventDestroy(static_cast<cudaEvent_t>(p)); }};
         }
-        check(cudaEventRecord(static_cast<cudaEvent_t>(event.get()), stream_), "cudaEventRecord");
+        const unsigned flags = capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+        check(cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event.get()), stream_, flags), "cudaEventRecord");
+    }
+    void begin_capture() override {
+        // Of this thread alone: another one copies and waits in the meantime.
+        check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+        capturing_ = true;
+    }
+    void end_capture(TaskGraph& graph) override {
+        capturing_ = false;
+        cudaGraph_t made = nullptr;
+        check(cudaStreamEndCapture(stream_, &made), "cudaStreamEndCapture");
+        const std::shared_ptr<CUgraph_st> owned{made, [](cudaGraph_t p) { cudaGraphDestroy(p); }};
+        if (graph != nullptr && renewed(static_cast<cudaGraphExec_t>(graph.get()), made)) return;
+        cudaGraphExec_t ready = nullptr;
+        check(cudaGraphInstantiateWithFlags(&ready, made, 0), "cudaGraphInstantiate");
+        graph = {ready, [](void* p) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(p)); }};
+    }
+    void replay(const TaskGraph& graph) override {
+        check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.get()), stream_), "cudaGraphLaunch");
     }
     double seconds(const Event& from, const Event& to) override {
         float milliseconds = 0;
@@ -131,6 +150,7 @@ public:
     void run(const WinogradTask& task) override { launch_winograd(task, stream_); }
     void run(const PackedTask& task) override { launch_packed(task, stream_); }
     void run(const PointTask& task) override { launch_points(task, stream_); }
+    void run(const FlashTask& task) override { launch_flash(task, stream_); }
     std::string fft_refusal() const override { return refusal_.empty() ? cufft_refusal() : refusal_; }
     void transform(const PlaneBatch& batch, const float* planes, float* spectra) override {
         cufft_forward(batch, planes, spectra, stream_);
@@ -163,7 +183,26 @@ public:
     }
 
 private:
+    // Whether the tasks are those that it has, so that their numbers could be exchanged.
+    static bool renewed(cudaGraphExec_t ready, cudaGraph_t made) {
+#if CUDART_VERSION >= 12000
+        cudaGraphExecUpdateResultInfo result{};
+        const cudaError_t status = cudaGraphExecUpdate(ready, made, &result);
+#else
+        cudaGraphNode_t node = nullptr;
+        cudaGraphExecUpdateResult result{};
+        const cudaError_t status = cudaGraphExecUpdate(ready, made, &node, &result);
+#endif
+        if (status == cudaErrorGraphExecUpdateFailure) {
+            cudaGetLastError();  // nobody else is to find it
+            return false;
+        }
+        check(status, "cudaGraphExecUpdate");
+        return true;
+    }
+
     std::string refusal_;
+    bool capturing_ = false;
     cudaDeviceProp properties_{};
     std::vector<cudaStream_t> streams_;
     cudaStream_t stream_ = nullptr, copies_ = nullptr;  // in use; for copies beside the kernels

@@ -18,5 +18,6 @@ void launch_loops(const LoopTask& task, cudaStream_t stream);
 void launch_winograd(const WinogradTask& task, cudaStream_t stream);
 void launch_packed(const PackedTask& task, cudaStream_t stream);
 void launch_points(const PointTask& task, cudaStream_t stream);
+void launch_flash(const FlashTask& task, cudaStream_t stream);
 
 }  // namespace rehearse::kernels::cuda

@@ -9,6 +9,7 @@
 #include "kernels/buffers.hpp"
 #include "kernels/cuda/engine.hpp"
 #include "kernels/cuda/fft.hpp"
+#include "kernels/cuda/fp8.hpp"
 #include "kernels/cuda/norm_sums.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -37,6 +38,10 @@ void run_in_parts(Engine& engine, GradientSums task);
 void run_in_parts(Engine& engine, ColumnSums task);
 /// `blocks` of them fill a few of the GPU's processors: parts of `size`, of at least `least` each.
 Parts parts_for(Engine& engine, std::int64_t blocks, std::int64_t size, std::int64_t least);
+
+/// A matrix in 8 bits, and before it what scales it: `room` has fp8_parts floats, which a block's threads can add up.
+inline constexpr int fp8_parts = ToFp8::threads;
+void run_to_fp8(Engine& engine, ToFp8 task, float* room);
 
 /// Checks the buffers, leaves out a gradient that nobody wants.
 class DeviceKernel : public Kernel {

@@ -13,14 +13,18 @@ namespace rehearse::kernels::cuda {
 namespace {
 
 struct Refusal {
+    const Engine& engine;
+    DataType type;
     std::string operator()(const Add& op) const { return op.inputs < 1 ? "a sum of nothing" : ""; }
     std::string operator()(const BatchNorm& op) const {
         return op.parts > 1 ? "normalizes on the GPU without sums of other ranks" : "";
     }
     std::string operator()(const Attention& op) const {
         if (!has_own_keys(op)) return "attends on the GPU with keys and values of each head's own";
-        if (op.head_size <= largest_head) return {};
-        return fmt::format("attends on the GPU with heads of up to {} numbers, not {}", largest_head, op.head_size);
+        const std::string why = op.head_size > largest_head ? flash_refusal(engine, op, type) : "";
+        if (why.empty()) return {};
+        return fmt::format("attends on the GPU with heads of up to {} numbers, not {}: {}", largest_head, op.head_size,
+                           why);
     }
     template <typename O>
     std::string operator()(const O& /*op*/) const {
@@ -45,7 +49,8 @@ public:
         if (Support any = supported_by_any(problem); !any.yes) return any;
         if (std::string reason = engine_.refusal(); !reason.empty()) return {.yes = false, .reason = reason};
         const bool plain_update = problem.pass == Pass::update && !updated(problem.op);
-        const std::string reason = plain_update ? std::string{} : std::visit(Refusal{}, problem.op);
+        const std::string reason =
+            plain_update ? std::string{} : std::visit(Refusal{engine_, problem.type}, problem.op);
         return reason.empty() ? Support{} : Support{.yes = false, .reason = reason};
     }
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/backend.hpp"
 #include "kernels/cuda/engine.hpp"
@@ -20,6 +21,8 @@ std::unique_ptr<Kernel> layer_kernel(Engine& engine, const Problem& problem, std
 /// Of a normalization or a softmax; null of others.
 std::unique_ptr<Kernel> row_kernel(Engine& engine, const Problem& problem, std::int64_t workspace);
 std::unique_ptr<Kernel> attention_kernel(Engine& engine, const Problem& problem, std::int64_t workspace);
+/// Empty, or why attention runs on ordinary cores, with heads of up to largest_head numbers.
+std::string flash_refusal(const Engine& engine, const Attention& op, DataType type);
 /// Of a local response normalization or a resizing; null of others.
 std::unique_ptr<Kernel> image_kernel(Engine& engine, const Problem& problem);
 std::unique_ptr<Kernel> lamb_kernel(Engine& engine, const Problem& problem);

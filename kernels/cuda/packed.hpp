@@ -56,10 +56,16 @@ struct PackedGemm : ImplicitGemm {
         }
         for (int turn = 0; turn < turns; ++turn) {
             team.template wait<stages - 2, Tile::by_warpgroups>();
+            // A warpgroup's products go on while the next copies are begun, over what the products before have read.
+            if constexpr (Tile::by_warpgroups) {
+                Tile::multiply(team, turn % stages);
+                Tile::template wait<1>(team);
+            }
             if (turn + stages - 1 < turns) start(team, first_row, block.z, turn + stages - 1);
             team.commit();
-            Tile::multiply(team, turn % stages);
+            if constexpr (!Tile::by_warpgroups) Tile::multiply(team, turn % stages);
         }
+        if constexpr (Tile::by_warpgroups) Tile::template wait<0>(team);
         if (target_row == 1) return leave(team, first_row, block.z);
         team.each([&](int thread, Registers& r) {
             Tile::results(thread, r.sums, [&](int row, int at, float sum) {
@@ -82,7 +88,8 @@ private:
         team.alone([&](int thread, Registers&) {
             constexpr int across = Tile::rows / 8;
             const auto* const room = reinterpret_cast<const Vector*>(&team.shared().tile);
-            const bool whole = (rows | groups * rows) % 8 == 0;  // and the target begins at whole 16 bytes
+            // A tensor of one pixel lies so, too, wherever it begins.
+            const bool whole = rows % 8 == 0 && reinterpret_cast<std::uintptr_t>(target) % 16 == 0;
             REHEARSE_ROLLED
             for (int i = thread; i < Tile::columns * across; i += threads) {
                 const std::int64_t to = team.shared().columns[i / across].target, row = first_row + i % across * 8;

@@ -199,6 +199,10 @@ struct GroupTile {
                     tile.b[stage] + first_column(thread) * vectors};
         });
     }
+    template <int left, typename Team>
+    static REHEARSE_BOTH void wait(Team& team) {
+        team.template products<left>([](auto& r) -> float(&)[64] { return r.sums.c; });
+    }
     template <typename Visit>
     static REHEARSE_BOTH void results(int thread, const Accumulators& sums, Visit visit) {
         const int row = first_row(thread) + thread % 128 / 32 * 16 + thread % 32 / 4;

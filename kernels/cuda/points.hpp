@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/attention.hpp"
 #include "kernels/cuda/fft.hpp"
+#include "kernels/cuda/fp8.hpp"
 #include "kernels/cuda/images.hpp"
 #include "kernels/cuda/lamb.hpp"
 #include "kernels/cuda/moves.hpp"
@@ -21,7 +22,7 @@ using AnyPoint =
                  Pooling, Statistics, JoinStatistics, Normalize, GradientSums, JoinSums, NormBackward, LayerBackward,
                  ColumnSums, SoftmaxRow, RowLoss, RowMeans, Unfinite, LambMoments, LambRatios, LambStep, AttendForward,
                  AttendCommon, AttendBackward, LayIntoPlanes, TakeFromPlanes, MultiplySpectra, NormalizeAcross,
-                 MixPixels, LayChannels, PadPixels, LayTerms>;
+                 MixPixels, LayChannels, PadPixels, LayTerms, LargestMagnitude, ToFp8>;
 struct PointTask : AnyPoint {
     using AnyPoint::AnyPoint;
 };

@@ -6,6 +6,8 @@
 //   team.alone(f)       the same without the wait
 //   team.multiply<E>(f) a matrix product of each warp: f(registers) gives this thread's fragments (tile.hpp)
 //   team.shared()       the block's shared memory
+//   team.largest_of_quads(f), team.sum_of_quads(f)
+//                       both numbers that f(registers) names become those of four threads in a row together
 //
 // Where the factors are copied ahead (packed.hpp):
 //
@@ -14,7 +16,8 @@
 //   team.wait<n, groups>()      until all groups but the last n have come, for every thread; `groups`: for wgmma
 //   team.load_matrices(f)       f(thread, registers) names a row and where its words go (packed_tile.hpp)
 //   team.load_transposed(f)     the same; words are of columns
-//   team.multiply_groups<E>(f)  a product of each warpgroup (packed_tile.hpp)
+//   team.multiply_groups<E>(f)  a product of each warpgroup (packed_tile.hpp); under way when it returns
+//   team.products<n>(f)         until all of them but the last n are over, for every thread; f(registers): their sums
 //
 // On the device a team is one thread's view of its block (device.cuh); on the host it loops over the threads
 // (tests/kernels/cuda_host.hpp), so that index arithmetic, tables and fragments are held to the reference where no GPU
@@ -30,10 +33,12 @@
 #define REHEARSE_BOTH __host__ __device__
 #define REHEARSE_UNROLL _Pragma("unroll")
 #define REHEARSE_ROLLED _Pragma("unroll 1")
+#define REHEARSE_BY_TWO _Pragma("unroll 2")
 #else
 #define REHEARSE_BOTH
 #define REHEARSE_UNROLL
 #define REHEARSE_ROLLED
+#define REHEARSE_BY_TWO
 #endif
 
 namespace rehearse::kernels::cuda {

@@ -26,11 +26,23 @@ struct Wanted {
     bool channels_last = false;
 };
 
+bool is_norm(const Op& op) { return std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op); }
+
+std::string refusal_of(const BatchNorm& op) {
+    if (op.relu || op.add) return "normalizes without a fused ReLU or sum: run the network with --fuse off";
+    if (op.parts > 1) return "normalizes by the statistics of one rank";
+    return op.channels % 4 == 0 ? "" : "normalizes channels by fours";
+}
+
 // Whatever the GPU.
 std::string refusal_of(const Problem& problem, bool channels_last) {
-    if (channels_last && !std::holds_alternative<Conv>(problem.op)) {
-        return fmt::format("runs convolutions that are channels last, not {}", kind_of(problem.op));
+    const auto* norm = std::get_if<BatchNorm>(&problem.op);
+    if (channels_last && norm == nullptr && !std::holds_alternative<Conv>(problem.op)) {
+        return fmt::format("runs convolutions and batch normalizations that are channels last, not {}",
+                           kind_of(problem.op));
     }
+    if (norm != nullptr) return refusal_of(*norm);
+    if (std::holds_alternative<LayerNorm>(problem.op)) return {};
     if (const auto* op = std::get_if<Attention>(&problem.op)) {
         if (!has_own_keys(*op)) return "attends with keys and values of each head's own";
         if (problem.type == DataType::f32) return "attends in 16 bits only";
@@ -39,7 +51,7 @@ std::string refusal_of(const Problem& problem, bool channels_last) {
         return {};
     }
     if (!std::holds_alternative<Conv>(problem.op)) {
-        return fmt::format("runs convolutions and attention, not {}", kind_of(problem.op));
+        return fmt::format("runs convolutions, attention and normalizations, not {}", kind_of(problem.op));
     }
     if (has_fused_relu(problem.op)) return "convolves without a fused ReLU: run the network with --fuse off";
     return {};
@@ -49,6 +61,7 @@ Graph graph_of(const Problem& problem, bool channels_last) {
     if (const auto* op = std::get_if<Attention>(&problem.op)) {
         return graph_of(attention_graph(*op, problem.pass, problem.batch), problem.type);
     }
+    if (is_norm(problem.op)) return norm_graph(problem, channels_last);
     return convolution_graph(problem, channels_last);
 }
 
@@ -62,6 +75,7 @@ public:
         return wanted_.rounding == Rounding::tf32 ? Accumulation::tf32 : Accumulation::f32;
     }
     std::int64_t workspace(const Op& op, std::int64_t batch) const override {
+        if (is_norm(op)) return norm_workspace(op, batch);
         const auto* attention = std::get_if<Attention>(&op);
         return attention == nullptr ? 0 : attention_workspace(*attention, batch);
     }
@@ -85,6 +99,7 @@ public:
         const auto& found = planned(problem, limit);
         if (!found.plan) throw BackendError(fmt::format("cuDNN cannot run {}: {}", to_string(problem), found.why));
         if (std::holds_alternative<Attention>(problem.op)) return attention_kernel(engine_, problem, found.plan);
+        if (is_norm(problem.op)) return norm_kernel(engine_, problem, found.plan);
         return convolution_kernel(engine_, problem, found.plan, wanted_.channels_last);
     }
     Bytes scratch(const Problem& problem, Bytes limit) const override {
@@ -129,12 +144,16 @@ private:
     mutable std::map<std::string, Found> found_;
 };
 
-// Of any pass of an ordinary convolution, or of attention: the numbers do not depend on sizes.
+// Of any pass of an ordinary convolution, of attention or a normalization: the numbers do not depend on sizes.
 std::int64_t engines(Engine& engine) {
     std::int64_t most = 0;
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
         std::vector<Problem> problems{{Conv{8, 8, 8, 8, {}, 1, false}, pass, 1, DataType::f32}};
-        if (pass != Pass::backward_weights) problems.push_back({Attention{1, 64, 64, 64}, pass, 1, DataType::f16});
+        if (pass != Pass::backward_weights) {
+            problems.push_back({Attention{1, 64, 64, 64}, pass, 1, DataType::f16});
+            problems.push_back({BatchNorm{8, 8, 8}, pass, 1, DataType::f16});
+            problems.push_back({LayerNorm{8, 64}, pass, 1, DataType::f16});
+        }
         for (const Problem& problem : problems) {
             Graph graph = graph_of(problem, false);
             graph.attach(handle(engine));

@@ -2,6 +2,7 @@
 #include "kernels/cudnn/describe.hpp"
 
 #include "core/error.hpp"
+#include "kernels/heads.hpp"
 
 namespace rehearse::kernels::cudnn {
 namespace {
@@ -45,6 +46,24 @@ Correlation correlation(const Op& op, std::int64_t batch, bool channels_last) {
     if (conv.depth > 0) add(w.pad_front, w.pad_back, w.stride_d, w.dilation_d);
     add(w.pad_top, w.pad_bottom, w.stride_h, w.dilation_h);
     add(w.pad_left, w.pad_right, w.stride_w, w.dilation_w);
+    return made;
+}
+
+Normalized normalized(const Op& op, std::int64_t batch, bool channels_last) {
+    if (const auto* layer = std::get_if<LayerNorm>(&op)) {
+        const std::int64_t rows = batch * layer->rows, size = layer->features;
+        return {{{rows, size, 1, 1}, {size, 1, size, size}},
+                {{1, size, 1, 1}, {size, 1, size, size}},
+                {{rows, 1, 1, 1}, {1, 1, 1, 1}},
+                true,
+                layer_norm_epsilon};
+    }
+    const auto& norm = std::get<BatchNorm>(op);
+    Normalized made{dense(batch, output_shape(op), channels_last), {}, {}, false, norm.epsilon};
+    Described& one = made.parameters;
+    one.sizes.assign(made.x.sizes.size(), 1), one.strides.assign(made.x.sizes.size(), norm.channels);
+    one.sizes[1] = norm.channels, one.strides[1] = 1;
+    made.statistics = one;
     return made;
 }
 

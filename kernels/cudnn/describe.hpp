@@ -25,6 +25,19 @@ struct Correlation {
 /// named in the same order.
 Correlation correlation(const Op& op, std::int64_t batch, bool channels_last);
 
+/// A normalization as cuDNN's graph API defines it, all in training: y = gamma (x - mean) / sqrt(variance + epsilon) +
+/// beta. Mean and variance are over all dimensions that are 1 in `statistics`, gamma and beta are of the dimensions
+/// that `parameters` has. `by_layer`: of each row by itself, else of each channel.
+struct Normalized {
+    Described x, parameters, statistics;
+    bool by_layer = false;
+    double epsilon = 0;
+    std::int64_t parameter_count() const { return parameters.sizes[1]; }
+    std::int64_t statistic_count() const { return by_layer ? statistics.sizes[0] : statistics.sizes[1]; }
+};
+/// Of a BatchNorm or a LayerNorm without what is fused with it; `channels_last`: of a BatchNorm.
+Normalized normalized(const Op& op, std::int64_t batch, bool channels_last);
+
 /// Which of a pass's matrices is a factor.
 enum class Factor { src, weights, diff_dst };
 

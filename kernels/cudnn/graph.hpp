@@ -100,6 +100,28 @@ private:
 Graph convolution_graph(const Problem& problem, bool channels_last);
 inline constexpr std::array<std::int64_t, 3> convolution_ids{'x', 'w', 'y'};
 
+/// The tensors of a normalization by their ids. Statistics, gamma, beta and their gradients are f32.
+enum class NormTensor : std::int64_t {
+    x = 1,
+    mean,
+    inverse,  // 1 / sqrt(variance + epsilon)
+    gamma,
+    beta,
+    epsilon,
+    y,
+    momentum,
+    running_mean,
+    running_variance,
+    next_mean,
+    next_variance,
+    diff_y,
+    diff_gamma,
+    diff_beta,
+    diff_x
+};
+/// A BatchNorm, with running statistics, or a LayerNorm: forward, or the gradients of all three.
+Graph norm_graph(const Problem& problem, bool channels_last);
+
 /// As describe_attention.hpp says; a tensor's id is its index there and 1.
 Graph graph_of(const AttentionGraph& described, DataType type);
 inline constexpr std::int64_t attention_id(std::size_t tensor) { return static_cast<std::int64_t>(tensor) + 1; }

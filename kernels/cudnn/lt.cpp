@@ -58,6 +58,7 @@ cublasLtHandle_t handle() {
     return only;
 }
 
+cudaDataType type_of(cuda::Fp8 format) { return format == cuda::Fp8::e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2; }
 cudaDataType type_of(DataType type) {
     if (type == DataType::f32) return CUDA_R_32F;
     return type == DataType::f16 ? CUDA_R_16F : CUDA_R_16BF;
@@ -65,11 +66,11 @@ cudaDataType type_of(DataType type) {
 
 using Matrix = std::shared_ptr<cublasLtMatrixLayoutOpaque_t>;
 
-Matrix matrix(DataType type, std::int64_t rows, std::int64_t columns, std::int64_t row) {
+Matrix matrix(cudaDataType type, std::int64_t rows, std::int64_t columns, std::int64_t row) {
     cublasLtMatrixLayout_t made = nullptr;
-    lt().check(lt().make_matrix(&made, type_of(type), static_cast<std::uint64_t>(rows),
-                                static_cast<std::uint64_t>(columns), row),
-               "cublasLtMatrixLayoutCreate");
+    lt().check(
+        lt().make_matrix(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), row),
+        "cublasLtMatrixLayoutCreate");
     return {made, [](cublasLtMatrixLayout_t p) { lt().end_matrix(p); }};
 }
 
@@ -82,23 +83,46 @@ void LtProduct::set(cublasLtMatmulDescAttributes_t what, Value value) const {
     lt().check(lt().set_product(told_.get(), what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
 }
 
+void LtProduct::tell(cublasComputeType_t compute, bool transpose_a, bool transpose_b) {
+    cublasLtMatmulDesc_t made = nullptr;
+    lt().check(lt().make_product(&made, compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    told_ = {made, [](cublasLtMatmulDesc_t each) { lt().end_product(each); }};
+    set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+}
+
+void LtProduct::tell_of_bias(cublasLtEpilogue_t epilogue, DataType type) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(type)));
+    // The heuristics look at where it begins: any whole vector, until there is one.
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{256});
+}
+
 LtProduct::LtProduct(const Problem& problem, bool tf32, bool with_bias)
     : product_(product(std::get<MatMul>(problem.op), problem.pass, problem.batch)) {
     const Product& p = product_;
-    a_ = matrix(problem.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.row_a);
-    b_ = matrix(problem.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.row_b);
-    c_ = matrix(problem.type, p.m, p.n, p.row_c);
-    cublasLtMatmulDesc_t made = nullptr;
-    lt().check(lt().make_product(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-               "cublasLtMatmulDescCreate");
-    told_ = {made, [](cublasLtMatmulDesc_t each) { lt().end_product(each); }};
-    set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    const cudaDataType type = type_of(problem.type);
+    a_ = matrix(type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.row_a);
+    b_ = matrix(type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.row_b);
+    c_ = matrix(type, p.m, p.n, p.row_c);
+    tell(tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, p.transpose_a, p.transpose_b);
     if (!with_bias || p.bias == BiasPart::none) return;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.bias == BiasPart::added ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADA);
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(problem.type)));
-    // The heuristics look at where it begins: any whole vector, until there is one.
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{256});
+    tell_of_bias(p.bias == BiasPart::added ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADA, problem.type);
+}
+
+LtProduct::LtProduct(const Fp8Product& p, DataType result, Fp8Sums sums, bool with_bias)
+    : product_{p.a.which, p.b.which, true, false, p.m, p.n, p.k, p.a.pitch, p.b.pitch, p.m, p.bias} {
+    a_ = matrix(type_of(p.a.format), p.k, p.m, p.a.pitch);
+    b_ = matrix(type_of(p.b.format), p.k, p.n, p.b.pitch);
+    c_ = matrix(type_of(result), p.m, p.n, p.m);
+    tell(CUBLAS_COMPUTE_32F, true, false);
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(sums == Fp8Sums::fast ? 1 : 0));
+    if (with_bias && p.bias == BiasPart::added) tell_of_bias(CUBLASLT_EPILOGUE_BIAS, result);
+}
+
+void LtProduct::scale_by(const float* a, const float* b) const {
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, b);
 }
 
 std::vector<LtAlgorithm> LtProduct::algorithms(std::size_t alignment, Bytes limit, int most, std::string& why) const {

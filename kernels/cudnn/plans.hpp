@@ -19,6 +19,9 @@ void execute(cuda::Engine& engine, const Plan& plan, const std::vector<std::int6
 
 std::unique_ptr<Kernel> convolution_kernel(cuda::Engine& engine, const Problem& problem,
                                            std::shared_ptr<const Plan> plan, bool channels_last);
+/// Of its floats: means, then inverses of deviations, each from whole 16 bytes on.
+std::int64_t norm_workspace(const Op& op, std::int64_t batch);
+std::unique_ptr<Kernel> norm_kernel(cuda::Engine& engine, const Problem& problem, std::shared_ptr<const Plan> plan);
 std::unique_ptr<Kernel> attention_kernel(cuda::Engine& engine, const Problem& problem,
                                          std::shared_ptr<const Plan> plan);
 

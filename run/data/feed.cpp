@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/device.hpp"
-#include "kernels/memory.hpp"
-
 namespace rehearse::run {
 
 Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& source, bool shuffle, std::int64_t left_out,
@@ -21,17 +18,10 @@ Feed::Feed(const Schedule& schedule, std::uint64_t seed, const std::string& sour
 void Feed::begin(int first, int end, Program& program) {
     if (made_up_) return;
     prefetch_.reset();  // who reads into these rooms
-    Tensors& tensors = program.tensors();
-    const std::size_t input = tensors.input().size(), ids = tensors.indices().size(), labels = tensors.labels().size();
     std::array<ReadBatch, 2> batches;
     for (std::size_t i = 0; i < batches.size(); ++i) {
-        static_assert(sizeof(float) == sizeof(std::int32_t), "all three lie in one room");
-        const std::size_t bytes = (input + ids + labels) * sizeof(float);
-        kernels::Device* const device = program.device();
-        if (device != nullptr) rooms_[i] = device->allocate_staging(bytes);
-        if (device == nullptr) rooms_[i] = kernels::allocate_host(bytes);
-        auto* const integers = reinterpret_cast<std::int32_t*>(rooms_[i].get()) + input;
-        batches[i] = {{reinterpret_cast<float*>(rooms_[i].get()), input}, {integers, ids}, {integers + ids, labels}};
+        rooms_[i] = std::make_unique<Handover>(program);
+        batches[i] = rooms_[i]->room();
     }
     prefetch_.emplace(first, end, batches,
                       [this, blocks = program.blocks(), count = program.samples()](int step, ReadBatch& batch) {
@@ -41,24 +31,18 @@ void Feed::begin(int first, int end, Program& program) {
 
 void Feed::take(int step, Program& program) {
     if (!prefetch_) return load(step, own_first_, program);
-    const ReadBatch& batch = prefetch_->next();
-    Tensors& tensors = program.tensors();
-    // To a device by its copy engine: pages that the host wrote itself would first have to come back to it.
-    const auto copy = [device = program.device()](const auto& from, const auto& to) {
-        if (device == nullptr || from.empty()) {
-            std::ranges::copy(from, to.begin());
-        } else {
-            device->copy_beside(to.data(), from.data(), from.size_bytes());
-        }
-    };
-    copy(batch.input, tensors.input());
-    copy(batch.ids, tensors.indices());
-    copy(batch.labels, tensors.labels());
+    bring(prefetch_->next(), program);
 }
 
 void Feed::load(int step, std::int64_t first, Program& program) {
     Tensors& tensors = program.tensors();
-    fill({step, first, program.samples()}, program.blocks(), tensors.input(), tensors.indices(), tensors.labels());
+    const Wanted wanted{step, first, program.samples()};
+    if (program.device() == nullptr)
+        return fill(wanted, program.blocks(), tensors.input(), tensors.indices(), tensors.labels());
+    if (rooms_[0] == nullptr || !rooms_[0]->is_of(program)) rooms_[0] = std::make_unique<Handover>(program);
+    const ReadBatch& room = rooms_[0]->room();
+    fill(wanted, program.blocks(), room.input, room.ids, room.labels);
+    bring(room, program);
 }
 
 void Feed::fill(const Wanted& wanted, const Blocks& blocks, std::span<float> input, std::span<std::int32_t> ids,

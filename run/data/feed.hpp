@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/schedule.hpp"
+#include "run/data/handover.hpp"
 #include "run/data/prefetch.hpp"
 #include "run/data/samples.hpp"
 #include "run/program.hpp"
@@ -55,8 +56,8 @@ private:
     std::int64_t global_batch_, own_first_;
     std::int64_t before_ = 0;  // how many more samples than steps of this batch came before
     bool made_up_;
-    Shape shape_;                                      // of a sample's input
-    std::array<std::shared_ptr<std::byte>, 2> rooms_;  // of what is read ahead: pinned, where it goes to a device
+    Shape shape_;                                     // of a sample's input
+    std::array<std::unique_ptr<Handover>, 2> rooms_;  // of what is read ahead, or made for a device
     std::optional<Prefetch> prefetch_;
 };
 

@@ -9,6 +9,7 @@
 #include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "run/clock.hpp"
+#include "run/data/handover.hpp"
 #include "run/data/samples.hpp"
 #include "run/job_check.hpp"
 #include "run/random.hpp"
@@ -52,6 +53,7 @@ public:
             device.use_stream(static_cast<int>(rank));
             programs_.push_back(
                 std::make_unique<Program>(schedule, rank, selection, key(options.seed, weights_of), hyperparameters));
+            rooms_.push_back(std::make_unique<Handover>(*programs_.back()));
         }
     }
 
@@ -76,15 +78,16 @@ public:
 
 private:
     void load(int step, std::size_t learner) {
-        Tensors& tensors = programs_[learner]->tensors();
+        const ReadBatch& room = rooms_[learner]->room();
         const auto count = static_cast<std::size_t>(schedule_.batch_per_rank);
-        const std::size_t size = tensors.input().size() / count, rows = tensors.labels().size() / count;
-        const std::size_t words = tensors.indices().size() / count;
+        const std::size_t size = room.input.size() / count, rows = room.labels.size() / count;
+        const std::size_t words = room.ids.size() / count;
         for (std::size_t i = 0; i < count; ++i) {
             const auto sample = step * global_batch(schedule_) + static_cast<std::int64_t>(learner * count + i);
-            samples_.fill(sample, tensors.input().subspan(i * size, size), tensors.indices().subspan(i * words, words),
-                          tensors.labels().subspan(i * rows, rows));
+            samples_.fill(sample, room.input.subspan(i * size, size), room.ids.subspan(i * words, words),
+                          room.labels.subspan(i * rows, rows));
         }
+        bring(room, *programs_[learner]);
     }
 
     // Step by step each learner in turn, so that none waits long for its next kernel.
@@ -131,6 +134,7 @@ private:
     kernels::Device& device_;
     Samples samples_;
     std::vector<std::unique_ptr<Program>> programs_;
+    std::vector<std::unique_ptr<Handover>> rooms_;  // of their samples
 };
 
 }  // namespace

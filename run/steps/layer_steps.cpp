@@ -100,13 +100,11 @@ const Given* LayerSteps::given_of(int layer) const {
 
 // The mean over those that ask for something is one of a whole micro-batch: a block of it does not know it.
 void LayerSteps::refuse_labels_left_out(ReadyStep& ready, int layer) const {
-    const bool blocks = losses_of_whole(rank_, layer) > 1;
-    if (!blocks && rank_.device == nullptr) return;
-    ready.host_works = rank_.device == nullptr;  // labels are the host's
-    const std::string where = blocks ? "where ranks share the loss of a sample" : "on a GPU";
-    ready.before = [labels = ready.buffers.labels, where] {
+    if (losses_of_whole(rank_, layer) == 1 || rank_.device != nullptr) return;  // a device: run/data/handover.hpp
+    ready.before = [labels = ready.buffers.labels] {
         if (std::ranges::none_of(labels, [](std::int32_t label) { return label < 0; })) return;
-        throw InputError("labels that ask for nothing are not left out " + where + ", in this version");
+        throw InputError(
+            "labels that ask for nothing are not left out where ranks share the loss of a sample, in this version");
     };
 }
 

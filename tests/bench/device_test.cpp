@@ -9,6 +9,7 @@
 #include "kernels/cuda/convolution.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/layers.hpp"
+#include "kernels/cuda/points.hpp"
 #include "kernels/reference/backend.hpp"
 #include "models/models.hpp"
 #include "tests/kernels/cuda_host.hpp"
@@ -91,6 +92,47 @@ TEST(DeviceBench, CopiesAndStartsKernels) {
     const auto link = measure_host_link(*late.device, options);
     EXPECT_GT(link.median.value, 0);
     EXPECT_EQ(link.count, options.rounds);
+}
+
+// A product that takes 2 r^2 tasks to round its factors and r^3 to multiply them, of r rows.
+class Rounded final : public kernels::Backend {
+public:
+    explicit Rounded(kernels::cuda::Engine& engine) : engine_(engine) {}
+    std::string_view name() const override { return "played"; }
+    std::string_view algorithm() const override { return "fp8-fast"; }
+    kernels::Support supports(const Problem& problem) const override {
+        return {problem.type == DataType::f16 && std::holds_alternative<MatMul>(problem.op), "played products alone"};
+    }
+    std::int64_t workspace(const Op& /*op*/, std::int64_t /*batch*/) const override { return 0; }
+    std::unique_ptr<kernels::Kernel> prepare(const Problem& problem) const override {
+        const std::int64_t rows = std::get<MatMul>(problem.op).m;
+        return std::make_unique<Started>(engine_, 2 * rows * rows + rows * rows * rows);
+    }
+
+private:
+    struct Started final : kernels::Kernel {
+        Started(kernels::cuda::Engine& of, std::int64_t count) : engine(of), tasks(count) {}
+        void run(const kernels::Buffers& /*buffers*/) override {
+            for (std::int64_t i = 0; i < tasks; ++i) engine.run(kernels::cuda::PointTask{kernels::cuda::Zero{}});
+        }
+        kernels::cuda::Engine& engine;
+        std::int64_t tasks;
+    };
+    kernels::cuda::Engine& engine_;
+};
+
+TEST(DeviceBench, TellsEightBitProductsFromWhatRoundsTheirFactors) {
+    kernels::cuda::LateHostEngine engine;
+    const auto layers = kernels::cuda::layers(engine);
+    const Rounded rounded{engine};
+    DeviceOptions options = small;
+    options.square = 4;
+    const auto without = kernels::cuda::device(engine, {layers.get()}, {&kernels::reference::backend()});
+    EXPECT_FALSE(measure_fp8_peak(*without, options).has_value());
+    const auto with = kernels::cuda::device(engine, {layers.get(), &rounded}, {&kernels::reference::backend()});
+    const auto peak = measure_fp8_peak(*with, options);
+    ASSERT_TRUE(peak.has_value());
+    EXPECT_NEAR(peak->median.value, 2 * 64 / 64e-6, 1);
 }
 
 // What calibrate --device writes is a machine that can be read again, with every sample.

@@ -112,7 +112,7 @@ TEST_F(Bench, HasOtherLayoutsOfADevicesConvolutionsOnly) {
     };
     EXPECT_THAT(refusal("conv --layout nhwc " + small_conv), HasSubstr("of a device: add --device cuda"));
     EXPECT_THAT(refusal("gemm --layout nhwc --device cuda matmul:n1m8n8k8:f16:forward"),
-                HasSubstr("of bench conv, not of bench gemm"));
+                HasSubstr("of bench conv and bench layer, not of bench gemm"));
     EXPECT_THAT(refusal("conv --layout nhcw --device cuda " + small_conv), HasSubstr("not one of nchw, nhwc"));
 }
 

@@ -192,6 +192,7 @@ TEST(PtxFragments, AWarpgroupMultipliesSwizzledMatrices) {
     team.multiply_groups<Float16>([&](int, Group::Registers& r) -> GroupFactors {
         return {r.c, team.shared().a, team.shared().b};
     });
+    team.products<0>([](Group::Registers& r) -> float(&)[64] { return r.c; });
     team.each([](int thread, Group::Registers& r) {
         const int warp_id = thread / 32, group_id = thread % 32 >> 2, thread_in_group = thread % 4;
         for (int i = 0; i < 64; ++i) {

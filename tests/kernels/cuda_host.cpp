@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/cuda/flash_tasks.hpp"
 #include "kernels/cuda/points.hpp"
 #include "tests/kernels/cuda_host_team.hpp"
 
@@ -109,6 +110,9 @@ void HostEngine::run(const PackedTask& task) {
 }
 void HostEngine::run(const PointTask& task) {
     start([task] { run_any(static_cast<const AnyPoint&>(task)); });
+}
+void HostEngine::run(const FlashTask& task) {
+    start([task] { run_any(static_cast<const AnyFlash&>(task)); });
 }
 void HostEngine::transform(const PlaneBatch& batch, const float* planes, float* spectra) {
     start([=] { transform_now(batch, planes, spectra); });

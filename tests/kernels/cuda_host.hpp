@@ -10,8 +10,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "kernels/cuda/engine.hpp"
 #include "kernels/device.hpp"
 
@@ -41,12 +44,23 @@ public:
     void record(Event& /*event*/) override {}
     double seconds(const Event& /*from*/, const Event& /*to*/) override { return 0; }
     void wait(const Event& /*event*/) override {}
+    void begin_capture() override { kept_ = std::make_shared<Kept>(); }
+    void end_capture(TaskGraph& graph) override {
+        graph = std::exchange(kept_, nullptr);
+        ++captures;
+    }
+    void replay(const TaskGraph& graph) override {
+        ++replays;
+        for (const auto& each : static_cast<const Kept*>(graph.get())->all) each();
+    }
+    int captures = 0, replays = 0;
     void run(const ImplicitGemmTask& task) override;
     void run(const WeightsTask& task) override;
     void run(const LoopTask& task) override;
     void run(const WinogradTask& task) override;
     void run(const PackedTask& task) override;
     void run(const PointTask& task) override;
+    void run(const FlashTask& task) override;
     std::string fft_refusal() const override { return {}; }
     void transform(const PlaneBatch& batch, const float* planes, float* spectra) override;
     void transform_back(const PlaneBatch& batch, float* spectra, float* planes) override;
@@ -66,9 +80,22 @@ public:
     void finish() override {}
 
 protected:
-    virtual void start(const std::function<void()>& task) { task(); }
+    struct Kept {
+        std::vector<std::function<void()>> all;  // what each does when it is given at last
+    };
+    bool keep(const std::function<void()>& each) {
+        if (kept_ != nullptr) kept_->all.push_back(each);
+        return kept_ != nullptr;
+    }
+    void refuse_while_kept(const char* what) const {
+        if (kept_ != nullptr) throw BackendError(std::string{what} + " while a graph is made");
+    }
+    virtual void start(const std::function<void()>& task) {
+        if (!keep(task)) task();
+    }
 
 private:
+    std::shared_ptr<Kept> kept_;
     int processors_;  // few: large tiles; many: small ones, and sums in many parts
 };
 
@@ -86,6 +113,12 @@ public:
         HostEngine::copy_out(to, from, bytes);
     }
     void record(Event& event) override {
+        if (const auto recorded = std::make_shared<Place>(); keep([this, recorded] {
+                *recorded = {stream_, streams_[stream_].given};
+            })) {
+            event = recorded;
+            return;
+        }
         const std::lock_guard lock{mutex_};
         event = std::make_shared<Place>(Place{stream_, streams_[stream_].given});
     }
@@ -100,6 +133,7 @@ public:
     }
     // The last stream first: what should have waited for another one has not.
     void finish() override {
+        refuse_while_kept("a wait for everything");
         const std::lock_guard lock{mutex_};
         for (auto each = streams_.rbegin(); each != streams_.rend(); ++each) {
             run_until(each->second, std::numeric_limits<std::size_t>::max());
@@ -107,6 +141,7 @@ public:
     }
     void use_stream(int index) override { stream_ = index; }
     void* stream() override { return &streams_[stream_]; }
+    int alone = 0;  // tasks, those of graphs included
 
 private:
     struct Place {
@@ -118,6 +153,8 @@ private:
         std::size_t given = 0, done = 0;
     };
     void start(const std::function<void()>& task) override {
+        if (keep([this, task] { start(task); })) return;
+        ++alone;
         const std::lock_guard lock{mutex_};
         streams_[stream_].tasks.push_back(task);
         ++streams_[stream_].given;

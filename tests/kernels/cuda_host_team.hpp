@@ -3,10 +3,12 @@
 // registers start as NaN, so that what a kernel reads before it was written shows.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -20,7 +22,7 @@ class HostTeam {
 public:
     HostTeam() : registers_(Task::threads) {}
     void reset() {
-        begun_.clear(), groups_.clear();
+        begun_.clear(), groups_.clear(), products_.clear();
         poison(&shared_, sizeof shared_);
         poison(registers_.data(), registers_.size() * sizeof registers_[0]);
     }
@@ -33,6 +35,15 @@ public:
     template <typename F>
     void alone(F f) {
         each(f);
+    }
+
+    template <typename F>
+    void largest_of_quads(F f) {
+        of_quads(f, [](float a, float b) { return std::max(a, b); });
+    }
+    template <typename F>
+    void sum_of_quads(F f) {
+        of_quads(f, [](float a, float b) { return a + b; });
     }
 
     /// Collects the fragments of 32 threads into matrices, as tile.hpp says that they lie, and multiplies.
@@ -100,9 +111,30 @@ public:
             }
         }
     }
-    /// Reads both factors where wgmma reads them; nothing but NaN comes of threads that name different ones.
+    /// As late as they may be: what is copied over a factor that is still to be read, shows.
     template <typename Element, typename F>
     void multiply_groups(F f) {
+        products_.push_back([this, f] { multiply_groups_now<Element>(f); });
+    }
+    template <std::size_t left, typename F>
+    void products(F /*f*/) {
+        for (; products_.size() > left; products_.pop_front()) products_.front()();
+    }
+
+private:
+    template <typename F, typename Join>
+    void of_quads(F f, Join join) {
+        for (int first = 0; first < Task::threads; first += 4) {
+            for (int i = 0; i < 2; ++i) {
+                float all = f(registers_[first])[i];
+                for (int n = 1; n < 4; ++n) all = join(all, f(registers_[first + n])[i]);
+                for (int n = 0; n < 4; ++n) f(registers_[first + n])[i] = all;
+            }
+        }
+    }
+    // Reads both factors where wgmma reads them; nothing but NaN comes of threads that name different ones.
+    template <typename Element, typename F>
+    void multiply_groups_now(F f) {
         for (int first = 0; first < Task::threads; first += 128) {
             const GroupFactors all = f(first, registers_[first]);
             const auto a = unswizzled<Element, 64>(all.a);
@@ -118,8 +150,6 @@ public:
             }
         }
     }
-
-private:
     // Bits 4 to 6 of an address are combined with its bits 7 to 9, from a whole 1024 bytes on.
     template <typename Element, int rows>
     static std::array<std::array<float, 64>, rows> unswizzled(const Vector* matrix) {
@@ -140,6 +170,7 @@ private:
     };
     std::vector<Copy> begun_;
     std::deque<std::vector<Copy>> groups_;
+    std::deque<std::function<void()>> products_;
     using Words = std::array<std::uint32_t, 8>;
     template <typename Element>
     static float product(const Words& a, const Words& b) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "kernels/channels_last.hpp"
 #include "kernels/cudnn/describe_attention.hpp"
 #include "kernels/heads.hpp"
 #include "kernels/reference/backend.hpp"
@@ -199,6 +200,10 @@ const std::map<std::string, std::string>& described_gpus() {
     return all;
 }
 
+bool has_driver() {
+    return dlopen("libcuda.so.1", RTLD_NOW) != nullptr || dlopen(REHEARSE_CUDA_STUB, RTLD_NOW) != nullptr;
+}
+
 TEST(Cudnn, TakesTheDescriptionOfAttention) {
     for (const Attention& op : shapes()) {
         for (const Pass pass : {Pass::forward, Pass::backward_data}) {
@@ -224,12 +229,69 @@ TEST(Cudnn, ProposesEnginesForConvolutionsOfAGpuThatIsNotThere) {
     }
 }
 
+// Compiled when they are asked for, too.
+TEST(Cudnn, ProposesEnginesForNormalizationsOfAGpuThatIsNotThere) {
+    if (!has_driver()) GTEST_SKIP() << "neither libcuda.so.1 nor the toolkit's stub of it: " << dlerror();
+    for (const auto& [name, gpu] : described_gpus()) {
+        for (const Op& op : {Op{BatchNorm{64, 56, 56}}, Op{LayerNorm{128, 1024}}}) {
+            for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+                for (const DataType type : {DataType::f32, DataType::f16}) {
+                    for (const bool last : {false, true}) {
+                        if (last && std::holds_alternative<LayerNorm>(op)) continue;
+                        const Problem problem{op, pass, 32, type};
+                        std::string why;
+                        EXPECT_GT(engines_on(gpu, problem, last, why), 0)
+                            << name << ": " << to_string(problem) << (last ? ", channels last: " : ": ") << why;
+                    }
+                }
+            }
+        }
+        std::string why;
+        EXPECT_EQ(engines_on(gpu, {BatchNorm{64, 8, 8, 0, true}, Pass::forward, 1, DataType::f16}, false, why), 0);
+        EXPECT_EQ(why, "normalizes without a fused ReLU or sum: run the network with --fuse off");
+        EXPECT_EQ(engines_on(gpu, {BatchNorm{6, 8, 8}, Pass::forward, 1, DataType::f16}, true, why), 0);
+        EXPECT_EQ(why, "normalizes channels by fours");
+    }
+}
+
+// Whole numbers from -4 to 4; quotients and roots of either side round a few times to f32, and once to 16 bits.
+TEST(Cudnn, NormalizesOnAGpu) {
+    if (!cuda::gpu().refusal().empty()) GTEST_SKIP() << cuda::gpu().refusal();
+    int compared = 0;
+    for (const bool last : {false, true}) {
+        for (const auto& device : plans(cuda::gpu(), last)) {
+            const auto there = cuda::staged(*device, cuda::gpu());
+            const auto relaid = channels_first(*there);
+            const Backend* const backend = last ? relaid.get() : there.get();
+            for (const Op& op : {Op{BatchNorm{8, 5, 7}}, Op{BatchNorm{16, 4, 4}}, Op{LayerNorm{6, 64}}}) {
+                Tensors expected{op, 3, reference::backend()}, actual{op, 3, *backend};
+                for (const Pass pass : {Pass::forward, Pass::backward_data}) {
+                    const Problem problem{op, pass, 3, DataType::f16};
+                    if (!backend->supports(problem).yes) continue;
+                    SCOPED_TRACE(full_name(*backend) + " " + to_string(problem));
+                    run_stored<Float16>(expected, reference::backend(), pass);
+                    run_stored<Float16>(actual, *backend, pass);
+                    const auto near = [](const std::vector<float>& got, const std::vector<float>& right) {
+                        ASSERT_EQ(got.size(), right.size());
+                        for (std::size_t i = 0; i < right.size(); ++i)
+                            ASSERT_NEAR(got[i], right[i], 0x1p-9 * std::abs(right[i]) + 0x1p-9) << "at " << i;
+                    };
+                    if (pass == Pass::forward) near(actual.dst, expected.dst);
+                    if (pass == Pass::forward) near(actual.state, expected.state);
+                    if (pass == Pass::backward_data) near(actual.diff_src[0], expected.diff_src[0]);
+                    if (pass == Pass::backward_data) near(actual.diff_weights, expected.diff_weights);
+                    ++compared;
+                }
+            }
+        }
+    }
+    EXPECT_GT(compared, 8);
+}
+
 // cuDNN compiles attention when it is asked for, with the driver's library: the toolkit's stub of it will do to be told
 // whether an engine takes the graph, and has the name under which cuDNN opens it.
 TEST(Cudnn, ProposesEnginesForAttentionOfAGpuThatIsNotThere) {
-    if (dlopen("libcuda.so.1", RTLD_NOW) == nullptr && dlopen(REHEARSE_CUDA_STUB, RTLD_NOW) == nullptr) {
-        GTEST_SKIP() << "neither libcuda.so.1 nor the toolkit's stub of it: " << dlerror();
-    }
+    if (!has_driver()) GTEST_SKIP() << "neither libcuda.so.1 nor the toolkit's stub of it: " << dlerror();
     std::vector<Attention> all = shapes();
     all.push_back({16, 512, 512, 64});
     all.push_back({.heads = 12, .queries = 128, .keys = 128, .head_size = 128, .causal = true, .packed = true});

@@ -3,6 +3,7 @@
 // cuDNN's own opinion of it, for which no GPU is needed.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "kernels/channels_last.hpp"
@@ -120,6 +121,49 @@ TEST(Correlation, HasTheOutputSizeThatCudnnComputes) {
     }
 }
 
+// y = gamma (x - mean) / sqrt(variance + epsilon) + beta, from the description alone.
+std::vector<float> normalize(const Normalized& n, const std::vector<float>& x, const std::vector<float>& weights) {
+    const auto count = static_cast<std::size_t>(n.parameter_count());
+    std::vector<double> sums(static_cast<std::size_t>(n.statistic_count())), squares(sums);
+    std::vector<float> y(x.size());
+    const auto at = [](const Described& of, std::vector<std::int64_t> place) {
+        for (std::size_t d = 0; d < place.size(); ++d) place[d] = of.sizes[d] == 1 ? 0 : place[d];
+        return static_cast<std::size_t>(offset(of, place));
+    };
+    const double share = static_cast<double>(sums.size()) / static_cast<double>(x.size());
+    each_place(n.x.sizes, [&](const std::vector<std::int64_t>& place) {
+        const double value = x[at(n.x, place)];
+        sums.at(at(n.statistics, place)) += share * value;
+        squares.at(at(n.statistics, place)) += share * value * value;
+    });
+    each_place(n.x.sizes, [&](const std::vector<std::int64_t>& place) {
+        const std::size_t of = at(n.statistics, place), parameter = at(n.parameters, place);
+        const double deviation = std::sqrt(squares[of] - sums[of] * sums[of] + n.epsilon);
+        y.at(at(n.x, place)) = static_cast<float>((x[at(n.x, place)] - sums[of]) / deviation * weights[parameter] +
+                                                  weights[count + parameter]);
+    });
+    return y;
+}
+
+// Both in double, rounded once to f32.
+TEST(Normalized, IsTheReferencesNormalization) {
+    for (const Op& op : {Op{BatchNorm{4, 3, 5}}, Op{BatchNorm{8, 3, 3, 2}}, Op{LayerNorm{5, 12}}}) {
+        for (const bool last : {false, true}) {
+            const auto* batch_norm = std::get_if<BatchNorm>(&op);
+            if (last && batch_norm == nullptr) continue;
+            SCOPED_TRACE(to_string(op));
+            Tensors t{op, 3, reference::backend()};
+            t.run(reference::backend(), Pass::forward);
+            const auto laid = [&](const std::vector<float>& tensor) {
+                return last ? channels_together(tensor, 3, batch_norm->channels) : tensor;
+            };
+            const std::vector<float> made = normalize(normalized(op, 3, last), laid(t.src[0]), t.weights);
+            const std::vector<float> right = laid(t.dst);
+            for (std::size_t i = 0; i < right.size(); ++i) ASSERT_NEAR(made[i], right[i], 0x1p-20) << "at " << i;
+        }
+    }
+}
+
 // op(A) and op(B), column after column, as BLAS defines them.
 struct Factors {
     const Product& p;
@@ -195,7 +239,7 @@ TEST(Cudnn, SaysThatThereIsNoGpu) {
         EXPECT_NE(backend->supports(problem).reason.find("no GPU"), std::string::npos)
             << backend->supports(problem).reason;
         EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason,
-                  "runs convolutions and attention, not matmul");
+                  "runs convolutions, attention and normalizations, not matmul");
     }
     for (const auto& backend : cudnn::products(cuda::gpu())) {
         EXPECT_NE(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason.find("no GPU"),

@@ -104,6 +104,57 @@ TEST(Device, TrainsInMixedPrecision) {
     expect_the_hosts(test::branches(), "data:bucket=1kB", 4, 0x1p-8, Precision::mixed);
 }
 
+// Graphs of kernels: by SGD made once, started in each later step; with masks or moments of a step's own renewed each
+// time. The losses, gradients and weights stay the host's, and no kernel runs outside of a graph after the first step.
+TEST(Device, TrainsByGraphs) {
+    const auto expect = [](const Network& network, std::string_view plan, Optimizer optimizer, Precision precision,
+                           double tolerance) {
+        SCOPED_TRACE(network.name + " by " + std::string{plan});
+        const std::int64_t ranks = Communicator::world().size();
+        const Schedule schedule = test::schedule_of(network, plan, ranks, 4, optimizer, precision);
+        Options options{.steps = 4, .loss_scale = 64};
+        const Result host = train_with(schedule, options, nullptr);
+        options.graphs = true;
+        LateDevice<> late;
+        const Result device = train_with(schedule, options, late.device.get());
+        EXPECT_LE(difference(device.weights, host.weights), tolerance);
+        for (std::size_t i = 0; i < host.steps.size(); ++i)
+            EXPECT_NEAR(device.steps[i].loss, host.steps[i].loss, tolerance * std::abs(host.steps[i].loss));
+        EXPECT_GT(device.timeline.events.size(), 0U);
+        return std::pair{late.engine.captures, late.engine.replays};
+    };
+    const auto [made, started] = expect(test::branches(), "data", Optimizer::sgd, Precision::fp32, 0x1p-13);
+    EXPECT_EQ(started, 3 * made) << "steps 1 to 3";
+    if (Communicator::world().size() == 1) {
+        EXPECT_EQ(made, 1);
+    } else {
+        EXPECT_GE(made, 2) << "the sum of gradients lies between";
+    }
+    const auto [masked, masked_started] = expect(test::dropping(), "data", Optimizer::sgd, Precision::fp32, 0x1p-13);
+    EXPECT_EQ(masked, masked_started);
+    expect(test::shrinking(), "data", Optimizer::adam, Precision::fp32, 0x1p-10);
+    expect(test::branches(), "data:bucket=1kB", Optimizer::sgd, Precision::mixed, 0x1p-8);
+    expect(test::branches(), "data:microbatches=2", Optimizer::sgd, Precision::fp32, 0x1p-13);
+}
+
+TEST(Device, MakesNoGraphsOfWhatTheHostComputes) {
+    LateDevice<> late;
+    Options options;
+    options.graphs = true;
+    const std::int64_t ranks = Communicator::world().size();
+    const auto why = [&](const Network& network, kernels::Device* device) {
+        try {
+            train_with(test::schedule_of(network, "data", ranks, 2), options, device);
+        } catch (const InputError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_THAT(why(test::tiny_dlrm(), late.device.get()),
+                testing::HasSubstr("layers are left to the host (embeddingbag"));
+    EXPECT_THAT(why(test::branches(), nullptr), testing::HasSubstr("--graphs: of a GPU's kernels"));
+}
+
 // Each rank has a device of its own, and these sum by themselves.
 class Group final : public kernels::DeviceGroup {
 public:

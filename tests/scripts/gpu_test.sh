@@ -53,6 +53,9 @@ expect_line results/done kernels_resnet50_32_f16_nhwc
 expect_line results/done kernels_bert-large_8_f16_nchw
 expect_line results/done train_bert-large_mixed_8
 expect_line results/done test_run
+expect_line results/done graphs_bert-large_mixed_8
+expect_line results/done kernels_norms_nhwc
+expect_line results/done tf32_resnet50_32
 ! grep -q f32_nhwc results/done || fail "there is no channels-last convolution in f32"
 [[ -e results/gpu_resnet50_32.toml && -e results/train_resnet50_mixed_32.trace.json && -e results/libraries.txt ]] ||
     fail "a stage leaves its files"
