@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/index.hpp"
+#include "core/ring_attention.hpp"
 
 namespace rehearse {
 
@@ -67,6 +68,7 @@ private:
         const bool last = compute.problem.pass == Pass::backward_weights || !has_pass(layer.op, Pass::backward_weights);
         if (last && weights_read(layer.op) > 0 && communication(layer) == nullptr) of_weights(compute);
         if (compute.problem.pass != Pass::backward_data) return;
+        if (ring_of(schedule_, rank_class_.part, compute.layer) > 1) return;  // gives with the last that comes
         for (const int input : layer.inputs) {
             const int stored = stored_as_[at(input)];
             if (!wanted_[at(stored)] || given(input, compute.micro_batch)) continue;
@@ -88,7 +90,7 @@ private:
     // What arrives on another stream is added there.
     void of_communicate(const Communicate& shared) {
         if (shared.of_bucket() || shared.pass == Pass::forward) return;
-        given(layers_[at(shared.layer())].inputs.front(), shared.micro_batch);
+        for (const int input : layers_[at(shared.layer())].inputs) given(input, shared.micro_batch);
     }
 
     // Whether it is the first gradient of this layer's output.

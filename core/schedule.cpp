@@ -8,6 +8,7 @@
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
 
 namespace rehearse {
 
@@ -217,8 +218,9 @@ private:
         micro_batch(index);
         if (layer < 0) return;
         require(in(layer, part_.network.layers) &&
-                    std::holds_alternative<Communication>(part_.network.layers[static_cast<std::size_t>(layer)].op),
-                "what ranks give each other is a Communication's");
+                    (std::holds_alternative<Communication>(part_.network.layers[at(layer)].op) ||
+                     ring_of(schedule_, part_, layer) > 1),
+                "what ranks give each other is a Communication's, or keys of an attention's ring");
     }
 
     const Schedule& schedule_;

@@ -14,7 +14,9 @@
 #include "core/methods/synchronous.hpp"
 #include "core/op_general_visitors.hpp"
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
+#include "kernels/attention_blocks.hpp"
 #include "run/fed_inputs.hpp"
 #include "run/methods/method.hpp"
 #include "run/methods/servers.hpp"
@@ -106,6 +108,15 @@ std::string of_16_bits(const Asked& asked, bool found, std::string_view what) {
                  fmt::format("{} in {}", what, to_string(asked.schedule.precision)));
 }
 
+std::string no_blocks(const Asked& asked) {
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
+        if (ring_of(asked.schedule, part, static_cast<int>(i)) == 1) return std::string{};
+        const Layer& layer = part.network.layers[i];
+        const std::string_view why = kernels::why_not_in_blocks(std::get<Attention>(layer.op));
+        return words(!why.empty(), fmt::format("layer '{}', as {}", layer.name, why));
+    });
+}
+
 /// The method, if there is one, that does more than sum gradients of one model; else empty.
 std::string_view method_of(const Schedule& schedule) {
     for (const MethodRow* row : methods_of(schedule)) {
@@ -125,12 +136,19 @@ std::string loads(const Asked& asked) {
     return {};
 }
 
-std::string factors_of_micro_batches(const Asked& asked) {
-    const bool sends = std::ranges::any_of(asked.schedule.classes.front().steps, [](const Step& step) {
+bool has_factors(const Schedule& schedule) {
+    return std::ranges::any_of(schedule.classes.front().steps, [](const Step& step) {
         const auto* push_pull = std::get_if<PushPull>(&step.action);
         return push_pull != nullptr && sends_factors(*push_pull);
     });
-    return words(sends && asked.schedule.micro_batches > 1, "dense=vectors with microbatches");
+}
+
+std::string factors_of_micro_batches(const Asked& asked) {
+    return words(has_factors(asked.schedule) && asked.schedule.micro_batches > 1, "dense=vectors with microbatches");
+}
+
+std::string factors_of_shares(const Asked& asked) {
+    return words(has_factors(asked.schedule) && !asked.schedule.shares.samples.empty(), "dense=vectors with shares");
 }
 
 std::string axis_beside_data(const Asked& asked) {
@@ -232,6 +250,9 @@ std::span<const Limit> limits_of_programs() {
         {"loads from storage tiers", "run reads its samples by itself: --data", loads, true},
         {"local, elastic, learners, server, compress=top or 1bit, kfac, bilevel in 16 bits", in_f32,
          [](const Asked& a) { return of_16_bits(a, !method_of(a.schedule).empty(), method_of(a.schedule)); }, true},
+        {"ring=on in 16 bits", "what comes by turns is joined in f32: choose fp32",
+         [](const Asked& a) { return of_16_bits(a, a.schedule.methods.get<RingAttention>().on, "ring=on"); }, true},
+        {"ring=on where a layer's values are no blocks", "leave out ring=on", no_blocks, true},
         {"schedule=pipedream in 16 bits", in_f32,
          [](const Asked& a) {
              const bool each_time = std::ranges::any_of(a.schedule.classes, updates_each_micro_batch);
@@ -242,6 +263,8 @@ std::span<const Limit> limits_of_programs() {
          [](const Asked& a) { return of_16_bits(a, has_direct_updates(a.schedule), "tables=shared"); }, true},
         {"server with dense=vectors and microbatches", "the server would need the factors of each",
          factors_of_micro_batches, true},
+        {"server with dense=vectors and shares", "servers multiply factors of as many rows of each worker",
+         factors_of_shares, true},
     });
     return rows;
 }

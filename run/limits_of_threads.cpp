@@ -9,6 +9,7 @@
 #include "core/methods/averaging.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "run/limits.hpp"
 
@@ -115,6 +116,8 @@ std::span<const Limit> limits_of_devices() {
         {"schedule=pipedream on a device", "its versions of the weights are kept on the host", versions_on_device},
         {"a table that two stages share, on a device",
          "the gradient of a table that two stages share is turned on the host", tie_on_device},
+        {"ring=on on a device", "blocks of attention are joined on the host",
+         [](const Asked& a) { return on_device(a, a.schedule.methods.get<RingAttention>().on); }},
         {"tables=shared on a device", "rows of its tables are updated on the host", tables_on_device},
     });
     return rows;

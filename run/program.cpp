@@ -28,6 +28,7 @@ Program::Program(const Schedule& schedule, RankIndex rank, const KernelSelection
       gradients_(rank_),
       layers_(rank_, gradients_, loss_batch()),
       messages_(rank_, gradients_),
+      ring_(rank_, gradients_),
       updates_(rank_) {
     for (const Step& step : rank_.rank_class.steps) {
         ReadyStep ready;
@@ -40,12 +41,16 @@ Program::Program(const Schedule& schedule, RankIndex rank, const KernelSelection
 
 void Program::prepare(ReadyStep& ready) {
     const Action& action = ready.step->action;
-    if (const auto* compute = std::get_if<Compute>(&action)) return layers_.prepare(ready, *compute);
+    if (const auto* compute = std::get_if<Compute>(&action)) {
+        return ring_.has(compute->layer) ? ring_.prepare(ready, *compute) : layers_.prepare(ready, *compute);
+    }
     if (const auto* update = std::get_if<Update>(&action)) return updates_.prepare(ready, *update);
     if (const auto* send = std::get_if<Send>(&action)) return messages_.prepare(ready, *send);
     if (const auto* recv = std::get_if<Recv>(&action)) return messages_.prepare(ready, *recv);
     const auto* const together = std::get_if<Communicate>(&action);
-    if (together != nullptr && !together->of_bucket()) return messages_.prepare(ready, *together);
+    if (together != nullptr && !together->of_bucket()) {
+        return ring_.has(together->layer()) ? ring_.prepare(ready, *together) : messages_.prepare(ready, *together);
+    }
     const bool known = std::ranges::any_of(methods_, [&](const auto& method) { return method->prepare(ready); });
     require(known, "a step is of a method that the schedule uses");
 }

@@ -17,6 +17,7 @@
 #include "run/steps/layer_steps.hpp"
 #include "run/steps/places.hpp"
 #include "run/steps/ready_step.hpp"
+#include "run/steps/ring.hpp"
 #include "run/steps/updates.hpp"
 
 namespace rehearse::run {
@@ -78,6 +79,7 @@ private:
     GradientSums gradients_;
     LayerSteps layers_;
     LayerMessages messages_;
+    Ring ring_;
     Updates updates_;
     std::vector<ReadyStep> steps_;
 };

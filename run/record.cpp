@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/ring_attention.hpp"
 
 namespace rehearse::run {
 
@@ -26,7 +27,7 @@ struct Describe {
     Event operator()(const Communicate& communicate) const {
         const bool bucket = communicate.of_bucket();
         Event event =
-            of_layer(bucket ? LayerIndex{} : communicate.layer(), communicate.micro_batch, pass_of(communicate.kind));
+            of_layer(bucket ? LayerIndex{} : communicate.layer(), communicate.micro_batch, pass_of(communicate));
         if (bucket) event.layer = bucket_name(communicate.bucket());
         return event;
     }

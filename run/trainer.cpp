@@ -224,17 +224,21 @@ private:
     // Where each rank has the sums of its piece, or keeps its piece of the weights only.
     void gather_pieces() {
         std::map<int, kernels::Communicator> groups = groups_of_buckets(world_, schedule_);
-        std::set<int> scattered;
+        std::set<int> scattered, kept;  // buckets whose sums, whose weights are in pieces
         for (const Step& step : rank_class().steps) {
+            const auto* update = std::get_if<Update>(&step.action);
+            if (update != nullptr && update->sharded >= 0 && gathers_weights(rank_class())) kept.insert(update->bucket);
             const auto* action = std::get_if<Communicate>(&step.action);
             if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
             scattered.insert(action->bucket());
         }
-        for (const int bucket : scattered) {
+        const auto group_of = [&](int bucket) -> kernels::Communicator& {
+            return groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
+        };
+        for (const int bucket : scattered) join_pieces(group_of(bucket), program_.tensors().bucket(bucket).applied);
+        for (const int bucket : kept) {
             const BucketTensors& tensors = program_.tensors().bucket(bucket);
-            kernels::Communicator& group = groups.at(rank_class().part.buckets[static_cast<std::size_t>(bucket)].axis);
-            join_pieces(group, tensors.applied);
-            if (!gathers_weights(rank_class())) continue;
+            kernels::Communicator& group = group_of(bucket);
             join_pieces(group, tensors.weights);
             if (!tensors.copy.empty()) join_pieces(group, tensors.copy);
         }

@@ -10,6 +10,7 @@
 #include "core/methods/synchronous.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
+#include "schedule/methods/buckets.hpp"
 
 namespace rehearse::schedule {
 
@@ -22,12 +23,14 @@ BucketSteps::BucketSteps(StepContext& context)
     for (const Method* method : schedule::methods()) {
         if (method->steps == nullptr) continue;
         if (auto steps = method->steps(context, *this)) methods_.push_back(std::move(steps));
+        whole_ = whole_ || (method->as_vectors != nullptr && method->as_vectors(context.plan));
     }
 }
 
 void BucketSteps::made_gradient(int i, bool last) {
     const bool beside = last && how_.overlap && how_.lag == 0;
-    const bool each_time = how_.zero == 3 || (context_.options.asynchronous && how_.overlap);
+    const bool each_time =
+        (how_.zero == 3 && !whole_ && how_.lag == 0) || (context_.options.asynchronous && how_.overlap);
     const int closed = beside || each_time ? closes_[at(i)] : none;
     if (closed != none && !waits_for_tie(closed)) sum(closed);
 }
@@ -47,16 +50,46 @@ void BucketSteps::sum_rest(bool all) {
 // Whoever gets a piece of the sum needs both parts of a tied table before.
 bool BucketSteps::waits_for_tie(int b) const { return buckets_[at(b)].tie != none && how_.zero >= 2; }
 
+bool BucketSteps::updates(int b) const {
+    return std::ranges::all_of(methods_, [&](const auto& method) { return method->updates(b); });
+}
+
 void BucketSteps::sum(int b) {
-    for (const auto& method : methods_) {
-        if (method->sum(b)) return;
-    }
-    const CollectiveKind kind = how_.zero >= 2 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    if (!updates(b)) return;  // nobody asks for it
+    const bool own_way = std::ranges::any_of(methods_, [&](const auto& method) { return method->sum(b); });
+    if (!own_way) sum_up(b);
+    for (const auto& method : methods_) method->summed(b);
+}
+
+void BucketSteps::sum_up(int b) {
+    const bool whole =
+        whole_ || std::ranges::any_of(methods_, [&](const auto& method) { return method->reads_sum(b); });
+    const CollectiveKind kind = how_.zero >= 2 && !whole ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
     // A rank's piece would be of its own stage's part only: so both parts come together first.
     if (kind == CollectiveKind::reduce_scatter) sum_ties(b);
     int& ready_by = context_.ready_by[at(b)];
-    if (sharing(b) > 1) ready_by = append(message(b, kind), {context_.last_compute, ready_by});
-    for (const auto& method : methods_) method->summed(b);
+    Communicate action = message(b, kind);
+    if (sharing(b) > 1 && !is_sum(action.algorithm)) {
+        const Summed summed = sum_of_samples(b);
+        action.axis = AxisIndex{summed.along};
+        if (summed.along != none) ready_by = append(std::move(action), summed.after);
+    } else if (sharing(b) > 1) {
+        ready_by = append(std::move(action), {context_.last_compute, ready_by});
+    }
+}
+
+BucketSteps::Summed BucketSteps::sum_of_samples(int b) {
+    Mesh mesh = context_.schedule.mesh;  // which has both axes since the buckets were made
+    const BySamples axes = by_samples(buckets_[at(b)].axis, mesh);
+    Summed summed{axes.own, {context_.last_compute}};
+    if (axes.shared == none) return summed;
+    Communicate action = message(b, CollectiveKind::all_reduce);
+    action.axis = AxisIndex{axes.shared};
+    action.algorithm = context_.options.tensor;
+    context_.ready_by[at(b)] =
+        append(std::move(action), summed.after, fmt::format("bucket{}:sum_of_samples{}", b, which_time()));
+    summed.after.push_back(context_.ready_by[at(b)]);
+    return summed;
 }
 
 // All gradients of a tied table are there at the end of the backward pass: earlier, its sum would hold up what this
@@ -132,8 +165,7 @@ void BucketSteps::update() {
     if (scales_loss(schedule.precision)) all_sums = context_.ready_by;
     for (int b = 0; b < count(); ++b) {
         const Bucket& bucket = buckets_[at(b)];
-        const bool now = std::ranges::all_of(methods_, [&](const auto& method) { return method->updates(b); });
-        if (!now || updates_directly(context_.part.network, bucket)) continue;
+        if (!updates(b) || updates_directly(context_.part.network, bucket)) continue;
         const std::int64_t ranks = how_.zero > 0 ? sharing(b) : 1;
         const Op op = update_op(schedule.optimizer, (bucket.elements + ranks - 1) / ranks,
                                 tensors(context_.part.network, bucket));
@@ -144,7 +176,8 @@ void BucketSteps::update() {
             fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""), Stream::compute,
             Update{BucketIndex{b}, problem, AxisIndex{ranks > 1 ? bucket.axis : none}}, std::move(after));
         for (const auto& method : methods_) method->updated(step);
-        if (ranks > 1 && how_.zero < 3) append(message(b, CollectiveKind::all_gather), {step});
+        if (ranks > 1 && how_.zero < 3)
+            context_.weights_by.push_back(append(message(b, CollectiveKind::all_gather), {step}));
     }
 }
 

@@ -36,11 +36,20 @@ public:
     std::string which_time() const;
     /// The usual collective of this kind on a bucket.
     Communicate message(int b, CollectiveKind kind) const;
+    /// Before a bucket's gradients are brought together as vectors: the sum of what ranks that share samples have of
+    /// them. Returns the axis of those with samples of their own (`none`: nobody else), and what they have to wait for.
+    struct Summed {
+        int along = -1;
+        std::vector<int> after;
+    };
+    Summed sum_of_samples(int b);
     /// As a step, whose index is returned; without a `name` one that says bucket and kind.
     int append(Communicate action, std::vector<int> after, std::string name = "");
 
 private:
+    bool updates(int b) const;
     void sum(int b);
+    void sum_up(int b);
     /// With the other stage that has a bucket's weights (a tied table).
     void sum_ties(int b);
     bool waits_for_tie(int b) const;
@@ -53,6 +62,7 @@ private:
     const std::vector<Bucket>& buckets_;
     std::vector<int> closes_;  // by layer: the bucket whose last gradient it makes
     std::vector<std::unique_ptr<MethodSteps>> methods_;
+    bool whole_ = false;  // gradients are brought together as vectors: those of all micro-batches, whole
 };
 
 }  // namespace rehearse::schedule

@@ -11,6 +11,10 @@
 namespace rehearse::schedule {
 
 void LayerSteps::compute(int i, Pass pass, bool again) {
+    context_.last_compute = computed_step(i, pass, again ? ":again" : "", again, before(i, pass));
+}
+
+std::vector<int> LayerSteps::before(int i, Pass pass) {
     std::vector<int> after;
     if (pass == Pass::forward) {
         for (const int input : context_.layers()[at(i)].inputs) after.push_back(context_.output_by[at(input)]);
@@ -24,17 +28,23 @@ void LayerSteps::compute(int i, Pass pass, bool again) {
     }
     const bool gives =
         pass == Pass::backward_weights || (pass != Pass::forward && gradients_together(context_.layers()[at(i)].op));
+    for (const int gather : std::exchange(context_.weights_by, {})) after.push_back(gather);
     if (gives && context_.options.sum.zero == 3) after.push_back(last_sum_of_gradients(i));
     if (pass == Pass::backward_weights) after.push_back(std::exchange(gathered_again_, none));
     // What this item overwrites must have left.
     if (!started_ && !context_.item.forward) after.push_back(last_gradient_sent());
     started_ = true;
+    return after;
+}
+
+int LayerSteps::computed_step(int i, Pass pass, std::string_view suffix, bool again, std::vector<int> after) {
     const Op& op = computed(context_.layers()[at(i)].op);
     Problem problem{op, pass, context_.samples, compute_type(context_.schedule.precision, op)};
-    context_.last_compute =
-        context_.append(context_.name_of(i, to_string(pass), again ? ":again" : ""), Stream::compute,
+    const int step =
+        context_.append(context_.name_of(i, to_string(pass), suffix), Stream::compute,
                         Compute{LayerIndex{i}, std::move(problem), context_.item.micro_batch}, std::move(after));
     context_.steps.back().recomputed = again;
+    return step;
 }
 
 // The step that last summed the bucket that layer i's gradients go into: of a tied layer, its owner's bucket.

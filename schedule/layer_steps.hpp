@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ring_attention.hpp"
 #include "schedule/step_context.hpp"
 
 namespace rehearse::schedule {
@@ -24,6 +25,9 @@ public:
 
     /// `again`: the backward pass computes once more what was not kept.
     void compute(int i, Pass pass, bool again = false);
+    /// Attention whose keys and values travel around a ring: each block computed beside the coming of the next
+    /// (core/ring_attention.hpp). Returns the step that brings the gradients of its inputs; of a forward pass `none`.
+    int attend_in_turns(int i, Pass pass, bool again);
     int collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix);
     int send(int i, const Communication& op, Stream stream, std::string_view what, int needs);
     /// While the item before is computed, not earlier.
@@ -32,6 +36,11 @@ public:
     void gather_again(int i);
 
 private:
+    int gradients_home_ = none;  // the step with which the last ring's gradients came home
+    /// What a layer's computation waits for.
+    std::vector<int> before(int i, Pass pass);
+    int computed_step(int i, Pass pass, std::string_view suffix, bool again, std::vector<int> after);
+    int handed_on(int i, Pass pass, RingTurn turn, bool again, std::vector<int> after);
     /// The last of this item's micro-batch that was sent to the next stage.
     int last_output_sent() const;
     /// The gradient that lies in the slot of this item's micro-batch, until it is sent.

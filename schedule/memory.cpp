@@ -2,9 +2,11 @@
 #include "schedule/memory.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/methods/gathers.hpp"
@@ -42,6 +44,7 @@ public:
         needed_ = needs_input_gradient(network_);
         for (std::size_t i = 0; i < network_.layers.size(); ++i) {
             const Layer& layer = network_.layers[i];
+            ring_.push_back(ring_of(schedule, rank_class.part, static_cast<int>(i)));
             stored_as_.push_back(is_view(layer.op) ? stored_as_[static_cast<std::size_t>(layer.inputs.front())] : i);
         }
         for (int m = 0; m < schedule.micro_batches; ++m) add_micro_batch(schedule, rank_class);
@@ -130,13 +133,16 @@ private:
             if (pass == Pass::backward_data && trainable(source)) give_gradient(of(source, compute.micro_batch), step);
         }
         const std::size_t own = of(index, compute.micro_batch);
-        if (forward) {
+        const bool goes_on = ring_[index] > 1 && forward && turns_[own]++ % ring_[index] > 0;
+        if (forward && !goes_on) {
             outputs_[own].make(step);
+        } else if (forward) {
+            outputs_[own].touch(step);
         } else if (read.dst) {
             outputs_[own].touch(step);
         }
-        if (forward) kept_[own].make(step);
-        if (!forward) kept_[own].touch(step);
+        if (forward && !goes_on) kept_[own].make(step);
+        if (!forward || goes_on) kept_[own].touch(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
         if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
@@ -164,10 +170,12 @@ private:
         const auto index = static_cast<std::size_t>(layer);
         std::vector<Tensor>& tensors = pass == Pass::forward ? outputs_ : gradients_;
         Tensor& own = tensors[of(stored_as_[index], micro_batch)];
-        if (pass == Pass::forward && stored_as_[index] == index) own.make(step);  // perhaps once more
-        own.touch(step);
+        const bool keys = ring_[index] > 1;  // of its inputs: its output is of its computation
+        if (pass == Pass::forward && stored_as_[index] == index && !keys) own.make(step);  // perhaps once more
+        if (!keys || pass != Pass::forward) own.touch(step);
         for (const int input : network_.layers[index].inputs) {
             tensors[of(stored_as_[static_cast<std::size_t>(input)], micro_batch)].touch(step);
+            if (keys) outputs_[of(stored_as_[static_cast<std::size_t>(input)], micro_batch)].touch(step);
         }
     }
 
@@ -190,8 +198,10 @@ private:
     int step_count_;
     std::vector<bool> needed_;
     std::vector<std::size_t> stored_as_;
-    std::vector<Tensor> outputs_, gradients_;  // by micro-batch and layer
-    std::vector<Tensor> kept_;                 // masks, slopes, probabilities: kept_bytes
+    std::vector<std::int64_t> ring_;             // by layer: ranks around which keys travel
+    std::map<std::size_t, std::int64_t> turns_;  // by output of those
+    std::vector<Tensor> outputs_, gradients_;    // by micro-batch and layer
+    std::vector<Tensor> kept_;                   // masks, slopes, probabilities: kept_bytes
     std::vector<Tensor> partial_sums_;
 };
 
@@ -239,8 +249,11 @@ Bytes total(const MemoryUse& use) {
 }
 
 /// Elements of a collective's memory that are in no tensor. Of a halo: the rows from others, and as many for them. Of
-/// an exchange: what is sent and what comes.
+/// an exchange: what is sent and what comes. Of a ring, two blocks of keys and values; backward of their gradients,
+/// too, and two that have been made and wait to be added.
 std::int64_t buffered(const Communicate& communicate) {
+    if (communicate.algorithm.name.starts_with(shift_first))
+        return communicate.elements * (communicate.pass == Pass::forward ? 1 : 3);
     if (communicate.kind == CollectiveKind::all_to_all) return 2 * communicate.elements;
     if (communicate.kind != CollectiveKind::halo) return communicate.elements;
     const Halo& halo = communicate.algorithm.halo;

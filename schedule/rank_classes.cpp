@@ -102,6 +102,9 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                         plan_.text, schedule.network.name));
     }
     if (as_vectors) check_vectors(stage.part, plan_);
+    for (const int axis : axes) {
+        if (as_vectors) by_samples(axis, schedule.mesh);
+    }
     const auto ties = axes_of_ties(stage, StageIndex{options_.size()}, schedule.mesh);
     stage.part.buckets =
         make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket, plan_.bucket, axes, begins,

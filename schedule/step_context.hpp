@@ -34,8 +34,9 @@ struct StepContext {
     std::vector<int> output_by;  // by layer: the step of another stream that gives its output in this item
     /// By layer: steps of other streams that give a part of the gradient of its output in this item.
     std::vector<std::vector<int>> gradient_by;
-    std::vector<int> bucket_of;  // by layer
-    std::vector<int> ready_by;   // by bucket: the step that last brought its gradients together
+    std::vector<int> bucket_of;     // by layer
+    std::vector<int> ready_by;      // by bucket: the step that last brought its gradients together
+    std::vector<int> weights_by{};  // steps that bring new weights inside a step: whatever is computed next waits
 };
 
 }  // namespace rehearse::schedule

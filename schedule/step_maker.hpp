@@ -29,6 +29,7 @@ private:
     void backward_of(Chunk chunk);
     void gradients_of(int i, Chunk chunk);
     bool is_halo(int i) const;
+    bool in_ring(int i) const;
     /// The halo right before a layer with weights, that nobody else reads.
     int own_halo(int i, Chunk chunk) const;
     /// Whether layer i works on rows that need no exchange, behind one (a convolution whose edges are apart): all who

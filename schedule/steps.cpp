@@ -7,6 +7,7 @@
 
 #include "core/gathered_again.hpp"
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/methods/gathers.hpp"
 #include "schedule/step_maker.hpp"
@@ -110,7 +111,11 @@ void StepMaker::forward(Chunk chunk, bool again) {
             if (!again || !between_stages) communicate_forward(i, *op, again);
         } else if (has_pass(layer.op, Pass::forward)) {
             // The loss is of no use to the backward pass: its gradient comes from its input.
-            if (!again || !is_loss(layer.op)) steps_.compute(i, Pass::forward, again);
+            if (in_ring(i)) {
+                steps_.attend_in_turns(i, Pass::forward, again);
+            } else if (!again || !is_loss(layer.op)) {
+                steps_.compute(i, Pass::forward, again);
+            }
             context_.output_by[at(i)] = none;
         }
     }
@@ -165,7 +170,13 @@ bool StepMaker::precedes(int i, Chunk chunk) const {
     return i > chunk.begin && is_halo(i - 1) && readers_[at(i - 1)].front() > i;
 }
 
+bool StepMaker::in_ring(int i) const { return ring_of(context_.schedule, context_.part, i) > 1; }
+
 void StepMaker::gradients_of(int i, Chunk chunk) {
+    if (in_ring(i)) {
+        if (needed_[at(i)]) give(i, steps_.attend_in_turns(i, Pass::backward_data, false));
+        return;
+    }
     const Op& op = context_.layers()[at(i)].op;
     if (context_.options.recompute == Recompute::attention && std::holds_alternative<Attention>(op)) {
         steps_.compute(i, Pass::forward, true);

@@ -33,7 +33,7 @@ std::string_view word(Recompute recompute) {
 
 std::string data_text(const Choices& choices) {
     std::string text = fmt::format("data={}", choices.shape.data);
-    if (choices.shape.copies() > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
+    if (choices.shape.holders() > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
         text += ":allreduce=" + choices.all_reduce;
     }
     if (choices.zero > 0) text += fmt::format(":zero={}", choices.zero);
@@ -66,7 +66,7 @@ void vary(std::vector<Choices>& all, int most, const Set& set) {
 }
 
 void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices>& found) {
-    const bool several = base.shape.copies() > 1;
+    const bool several = base.shape.holders() > 1;
     std::vector<Choices> all;
     for (int chunks = 1; chunks <= std::min(variety.chunks, most_chunks); chunks *= 2) {
         const bool interleaves = base.shape.pipe > 1 && base.micro_batches % base.shape.pipe == 0;
@@ -80,6 +80,8 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
     vary(all, std::ssize(recomputations) - 1, [](Choices& each, int which) { each.recompute = recomputations[which]; });
     vary(all, base.shape.tensor > 1 && variety.sequence ? 1 : 0,
          [](Choices& each, int on) { each.sequence = on == 1; });
+    vary(all, base.shape.context > 1 ? 1 : 0, [](Choices& each, int on) { each.ring = on == 1; });
+    std::erase_if(all, [](const Choices& each) { return each.ring && each.recompute == Recompute::attention; });
     vary(all, several && (variety.overlap || variety.overlapping) ? 1 : 0,
          [](Choices& each, int off) { each.overlap = off == 0; });
     if (several && variety.overlapping)
@@ -90,12 +92,13 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
 
 }  // namespace
 
-std::int64_t devices(const Shape& shape) { return shape.copies() * shape.tensor * shape.pipe; }
+std::int64_t devices(const Shape& shape) { return shape.holders() * shape.tensor * shape.pipe; }
 
 std::string plan_text(const Choices& choices) {
     const Shape& shape = choices.shape;
     const std::string data = data_text(choices), pipe = shape.pipe > 1 ? pipe_text(choices) : "";
     std::string text = pipe.empty() ? data : shape.data_outside ? data + "," + pipe : pipe + "," + data;
+    if (shape.context > 1) text += fmt::format(",context={}{}", shape.context, choices.ring ? ":ring=on" : "");
     if (shape.expert > 1) text += fmt::format(",expert={}", shape.expert);
     if (shape.tensor > 1) text += fmt::format(",tensor={}{}", shape.tensor, choices.sequence ? ":sequence=on" : "");
     return text;
@@ -110,15 +113,30 @@ std::int64_t experts_of(const Network& network) {
     return std::max<std::int64_t>(all, 1);
 }
 
-std::vector<Shape> shapes(std::int64_t devices, Extent most, std::int64_t experts) {
-    std::vector<Shape> found;
-    for (std::int64_t expert = 2; expert <= most.expert && expert <= experts; ++expert) {
-        if (devices % expert != 0 || experts % expert != 0) continue;
-        for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / expert; ++pipe) {
-            if (devices / expert % pipe != 0) continue;
-            found.push_back({.data = devices / expert / pipe, .pipe = pipe, .expert = expert});
-        }
+std::int64_t tokens_of(const Network& network) {
+    std::int64_t all = 0;
+    for (const Layer& layer : network.layers) {
+        const auto* attention = std::get_if<Attention>(&layer.op);
+        if (attention != nullptr) all = std::gcd(all, std::gcd(attention->queries, attention->keys));
     }
+    return std::max<std::int64_t>(all, 1);
+}
+
+std::vector<Shape> shapes(std::int64_t devices, Extent most, Divisible of) {
+    std::vector<Shape> found;
+    const auto add = [&](std::int64_t Shape::*axis, std::int64_t longest, std::int64_t divisible) {
+        for (std::int64_t size = 2; size <= std::min(longest, divisible); ++size) {
+            if (devices % size != 0 || divisible % size != 0) continue;
+            for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / size; ++pipe) {
+                if (devices / size % pipe != 0) continue;
+                Shape shape{.data = devices / size / pipe, .pipe = pipe};
+                shape.*axis = size;
+                found.push_back(shape);
+            }
+        }
+    };
+    add(&Shape::expert, most.expert, of.experts);
+    add(&Shape::context, most.tensor, of.tokens);
     for (std::int64_t tensor = 1; tensor <= most.tensor && tensor <= devices; ++tensor) {
         if (devices % tensor != 0) continue;
         for (std::int64_t pipe = 1; pipe <= most.pipe && pipe <= devices / tensor; ++pipe) {

@@ -13,12 +13,15 @@
 namespace rehearse::search {
 
 /// Ranks along the axes; `data_outside`: the order is data, pipe, tensor, else pipe, data, tensor or expert (the last
-/// lies inside the node first). Ranks along `data` and `expert` have samples of their own.
+/// lies inside the node first). Ranks along `data` and `expert` have samples of their own; `context`, between data and
+/// the others, shares their tokens.
 struct Shape {
     std::int64_t data = 1, tensor = 1, pipe = 1;
     bool data_outside = false;
     std::int64_t expert = 1;
-    std::int64_t copies() const { return data * expert; }  // of what is no expert
+    std::int64_t context = 1;
+    std::int64_t copies() const { return data * expert; }        // on samples of their own
+    std::int64_t holders() const { return copies() * context; }  // of all weights that are no experts'
     auto operator<=>(const Shape&) const = default;
 };
 std::int64_t devices(const Shape& shape);
@@ -30,6 +33,7 @@ struct Choices {
     int chunks = 1;         // of each stage; more than 1: interleaved
     int zero = 0;           // ZeRO's stage
     bool sequence = false;  // sequence parallelism beside tensor parallelism
+    bool ring = false;      // of context: keys and values travel
     bool overlap = true;    // of the sums of gradients with the backward pass
     schedule::Recompute recompute = schedule::Recompute::none;
     std::string all_reduce{};  // of the gradients; empty: the framework's, else the plan language's default
@@ -39,13 +43,19 @@ struct Choices {
 /// In the plan language: "pipe=4:microbatches=8,data=8:zero=1,tensor=2".
 std::string plan_text(const Choices& choices);
 
-/// Every (data, tensor, pipe, expert) whose product is `devices`, none but data larger than given; both placements
-/// where they differ. In no special order. `experts`: of each mixture of the network, evenly shared along expert, which
-/// does not go with tensor; 1: there are none.
+/// Every (data, tensor, pipe, expert, context) whose product is `devices`, none but data larger than given; both
+/// placements where they differ. In no special order. `experts`: of each mixture of the network, evenly shared along
+/// expert; 1: there are none. `tokens`: of each attention, evenly shared along context, which is no longer than tensor
+/// may be; 1: there is none. One of tensor, expert and context at a time.
 struct Extent {
     std::int64_t tensor = 1, pipe = 1, expert = 1024;
 };
-std::vector<Shape> shapes(std::int64_t devices, Extent most, std::int64_t experts = 1);
+struct Divisible {
+    std::int64_t experts = 1, tokens = 1;
+};
+std::vector<Shape> shapes(std::int64_t devices, Extent most, Divisible of = {});
+/// The largest number that divides the tokens of all attention, if these are of whole sequences; 1: there is none.
+std::int64_t tokens_of(const Network& network);
 /// The largest number that divides the experts of all mixtures; 1: the network has none.
 std::int64_t experts_of(const Network& network);
 

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
 #include "prices/prices.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/memory.hpp"
@@ -32,9 +33,11 @@ Schedule one_unit(const Network& network, const Machine& machine, schedule::Job 
     schedule::Plan plan = schedule::parse_plan("data=1");
     if (sharing.tensor > 1) plan.mesh.axes.push_back({"tensor", sharing.tensor});
     if (sharing.expert > 1) plan.mesh.axes.push_back({"expert", sharing.expert});
+    if (sharing.context > 1) plan.mesh.axes.push_back({"context", sharing.context});
+    plan.methods.edit<RingAttention>().on = sharing.ring;
     plan.sequence = sharing.sequence;
     plan.recompute = sharing.recompute;
-    job.devices = sharing.tensor * sharing.expert;
+    job.devices = sharing.tensor * sharing.expert * sharing.context;
     job.batch_per_device = samples;
     job.global_batch.reset();
     return schedule::make_schedule(network, machine, plan, job);

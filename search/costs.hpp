@@ -34,15 +34,16 @@ struct LayerCosts {
 
 /// Ranks that share layers, and how.
 struct Sharing {
-    std::int64_t tensor = 1, expert = 1;  // one of them is 1
+    std::int64_t tensor = 1, expert = 1, context = 1;  // but one of them are 1
+    bool ring = false;
     bool sequence = false;
     schedule::Recompute recompute = schedule::Recompute::none;
     auto operator<=>(const Sharing&) const = default;
 };
 
-/// What one rank of a tensor or expert group does with one sample (with as many as are routed to experts together), in
-/// steps; priced for any number of samples.
-/// Large: lists of the same layers beside each other, so that one more size is priced in a few additions.
+/// What one rank of a tensor, expert or context group does with one sample (with as many as are routed to experts
+/// together), in steps; priced for any number of samples. Large: lists of the same layers beside each other, so that
+/// one more size is priced in a few additions.
 class Group {
 public:
     /// InputError when the group cannot be, in a plan's own words. `machine` and `framework` outlive this.

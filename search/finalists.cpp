@@ -19,8 +19,9 @@ double doublings(std::int64_t a, std::int64_t b) {
 double distance(const Choices& a, const Choices& b) {
     const Shape &s = a.shape, &t = b.shape;
     return doublings(s.data, t.data) + doublings(s.tensor, t.tensor) + doublings(s.pipe, t.pipe) +
-           doublings(s.expert, t.expert) + doublings(a.micro_batch, b.micro_batch) + doublings(a.chunks, b.chunks) +
-           (a.zero != b.zero ? 1 : 0) + (a.recompute != b.recompute ? 1 : 0) + (a.sequence != b.sequence ? 1 : 0) +
+           doublings(s.expert, t.expert) + doublings(s.context, t.context) + doublings(a.micro_batch, b.micro_batch) +
+           doublings(a.chunks, b.chunks) + (a.zero != b.zero ? 1 : 0) + (a.recompute != b.recompute ? 1 : 0) +
+           (a.sequence != b.sequence ? 1 : 0) + (a.ring != b.ring ? 1 : 0) +
            (s.data_outside != t.data_outside ? 2 : 0) + (a.overlap != b.overlap ? 2 : 0);
 }
 

@@ -32,18 +32,19 @@ private:
 
 std::string line_of(const Ranked& each) {
     const Choices& c = each.choices;
-    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", c.shape.data,
-                       c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.shape.expert, c.micro_batch,
-                       c.micro_batches, c.chunks, c.zero, c.sequence, c.overlap, static_cast<int>(c.recompute),
-                       c.all_reduce, each.plan, each.estimate.step_s, each.estimate.memory_bytes, each.devices,
-                       each.nodes);
+    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+                       c.shape.data, c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.shape.expert,
+                       c.shape.context, c.ring, c.micro_batch, c.micro_batches, c.chunks, c.zero, c.sequence, c.overlap,
+                       static_cast<int>(c.recompute), c.all_reduce, each.plan, each.estimate.step_s,
+                       each.estimate.memory_bytes, each.devices, each.nodes);
 }
 
 Ranked candidate_of(std::string_view line) {
     Fields fields(line);
     Ranked each;
     Choices& c = each.choices;
-    c.shape = {fields.whole(), fields.whole(), fields.whole(), fields.whole() != 0, fields.whole()};
+    c.shape = {fields.whole(), fields.whole(), fields.whole(), fields.whole() != 0, fields.whole(), fields.whole()};
+    c.ring = fields.whole() != 0;
     c.micro_batch = fields.whole();
     c.micro_batches = fields.whole();
     c.chunks = static_cast<int>(fields.whole());

@@ -30,14 +30,14 @@ double in_flight(const Choices& choices, StageIndex stage) {
 }
 
 /// The ranks that sum gradients of what is no expert, and of experts, as a data axis.
-Shape of_dense(const Shape& shape) { return {shape.copies(), shape.tensor, shape.pipe, shape.data_outside}; }
+Shape of_dense(const Shape& shape) { return {shape.holders(), shape.tensor, shape.pipe, shape.data_outside}; }
 Shape of_experts(const Shape& shape) { return {shape.data, shape.expert, shape.pipe, shape.data_outside}; }
 
 /// Weights of a stage that a rank updates.
 double updated(const Choices& choices, const Stage& stage) {
     if (choices.zero == 0) return stage.weights;
     const Shape& shape = choices.shape;
-    return (stage.weights - stage.expert_weights) / static_cast<double>(shape.copies()) +
+    return (stage.weights - stage.expert_weights) / static_cast<double>(shape.holders()) +
            stage.expert_weights / static_cast<double>(shape.data);
 }
 
@@ -86,26 +86,37 @@ std::optional<double> Screen::bound(const Shape& shape) {
     const std::int64_t batch = *job_.global_batch / shape.copies();
     if (*job_.global_batch % shape.copies() != 0) return std::nullopt;
     std::optional<double> least;
-    const auto look_at = [&](std::int64_t micro_batch) {
-        const Cell& own = cell({.tensor = shape.tensor, .expert = shape.expert}, micro_batch);
+    const auto look_at = [&](std::int64_t micro_batch, bool ring) {
+        const Cell& own =
+            cell({.tensor = shape.tensor, .expert = shape.expert, .context = shape.context, .ring = ring}, micro_batch);
         if (!own.costs) return;
-        // Exchanges of experts' gradients may be hidden.
-        const double pass =
-            shape.expert > 1 ? own.costs->computed_s : own.costs->forward_s.back() + own.costs->backward_s.back();
+        // Exchanges of experts' gradients may be hidden, and keys of a ring.
+        const double pass = shape.expert > 1 || shape.context > 1
+                                ? own.costs->computed_s
+                                : own.costs->forward_s.back() + own.costs->backward_s.back();
         const double step = pass * static_cast<double>(batch / micro_batch) / static_cast<double>(shape.pipe);
         if (!least || step < *least) least = step;
     };
-    std::int64_t micro_batch = 1;
-    for (; micro_batch <= batch; micro_batch *= 2) {
-        if (batch % micro_batch == 0) look_at(micro_batch);
+    for (const bool ring : {false, true}) {
+        if (ring && shape.context == 1) continue;
+        std::int64_t micro_batch = 1;
+        for (; micro_batch <= batch; micro_batch *= 2) {
+            if (batch % micro_batch == 0) look_at(micro_batch, ring);
+        }
+        if (micro_batch / 2 != batch) look_at(batch, ring);
     }
-    if (micro_batch / 2 != batch) look_at(batch);
     return least;
 }
 
 std::optional<Estimate> Screen::estimate(Choices& choices, double most_bytes) {
     const Shape& shape = choices.shape;
-    Cell& own = cell({shape.tensor, shape.expert, choices.sequence, choices.recompute}, choices.micro_batch);
+    Cell& own = cell({.tensor = shape.tensor,
+                      .expert = shape.expert,
+                      .context = shape.context,
+                      .ring = choices.ring,
+                      .sequence = choices.sequence,
+                      .recompute = choices.recompute},
+                     choices.micro_batch);
     if (!own.costs) return std::nullopt;
     const auto [stages, fresh] = own.stages.try_emplace({shape.pipe, choices.chunks});
     if (fresh) stages->second = stages_of(*own.costs, shape.pipe, choices.chunks);
@@ -130,7 +141,7 @@ const Line& Screen::piecewise(CollectiveKind kind, const Shape& shape) {
 
 double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
     const Shape& shape = choices.shape;
-    if (shape.copies() > 1 && choices.zero < 2) choices.all_reduce = sum(of_dense(shape)).algorithm;
+    if (shape.holders() > 1 && choices.zero < 2) choices.all_reduce = sum(of_dense(shape)).algorithm;
     double longest = 0, all = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
@@ -172,7 +183,7 @@ double Screen::passes(const Choices& choices, const Pipe& pipe) {
 
 /// What the other copies of a stage are waited for, beyond the `busy` seconds of the pipeline.
 double Screen::exposed(const Choices& choices, const Stage& stage, double busy) {
-    if (choices.shape.copies() == 1) return 0;
+    if (choices.shape.holders() == 1) return 0;
     const double unit = size(wire_type(job_.precision));
     // A bucket ends where a chunk does.
     const double all_buckets =
@@ -220,7 +231,7 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
         double bytes = (choices.zero == 3 ? updated + 2 * bucket_bytes / wire : stage.weights) * compute;
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));
-        if (choices.shape.copies() > 1) bytes += bucket_bytes;
+        if (choices.shape.holders() > 1) bytes += bucket_bytes;
         bytes += in_flight(choices, StageIndex{s}) * stage.held_bytes + stage.passing_bytes;
         most = std::max(most, bytes);
     }

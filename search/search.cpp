@@ -88,7 +88,7 @@ private:
         std::vector<Node> found;
         const std::set<std::int64_t> each_once(request_.devices.begin(), request_.devices.end());
         for (const std::int64_t count : each_once) {
-            for (const Shape& shape : shapes(count, request_.most, experts_of(network_))) {
+            for (const Shape& shape : shapes(count, request_.most, {experts_of(network_), tokens_of(network_)})) {
                 ++result_.counts.shapes;
                 const std::optional<double> bound = screen_.bound(shape);
                 if (bound) found.push_back({shape, score(*bound, count)});

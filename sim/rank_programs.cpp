@@ -113,7 +113,9 @@ private:
 
     std::vector<int> collective(ProgramNode node, const Communicate& communicate, RankIndex rank) {
         if (communicate.kind == CollectiveKind::halo)
-            throw InputError(fmt::format("{}: halos of shared images have no form in other simulators", node.name));
+            throw InputError(fmt::format(
+                "{}: halos of shared images, and keys that travel around a ring, have no form in other simulators",
+                node.name));
         std::vector<RankIndex> members = group_of(schedule_.mesh, communicate.axis, rank);
         if (members.size() < 2) {  // nobody else: nothing is sent
             node.kind = Kind::compute;

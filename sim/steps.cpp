@@ -13,6 +13,7 @@
 #include "core/methods/compression.hpp"
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
+#include "core/ring_attention.hpp"
 #include "core/text.hpp"
 #include "prices/tile_model.hpp"
 #include "sim/check/bounds.hpp"
@@ -40,7 +41,7 @@ struct Describe {
         event.micro_batch = communicate.micro_batch;
         if (communicate.of_bucket()) of_bucket(communicate.bucket());
         if (!communicate.of_bucket()) of_layer(communicate.layer(), communicate.micro_batch);
-        event.pass = pass_of(communicate.kind);
+        event.pass = pass_of(communicate);
     }
     void operator()(const Send& send) const {
         of_layer(send.layer, send.micro_batch);

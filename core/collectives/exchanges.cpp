@@ -111,9 +111,23 @@ Rounds give_back(const Task& task) {
                        });
 }
 
+// Each rank's block of two to the next rank, around the ring, into the place of the other block.
+Rounds shift(const Task& task) {
+    const std::int64_t n = task.group.size, block = (task.whole.end - task.whole.begin) / 2;
+    const bool second = task.algorithm.name != "shift";
+    return apart(n > 1 ? 1 : 0, [=](std::int64_t /*round*/, const Sink& add) {
+        const std::int64_t begin = second ? block : 0;
+        for (std::int64_t r = 0; r < n; ++r) {
+            add({r, (r + 1) % n, begin, begin + block, Combine::copy, second ? -block : block});
+        }
+    });
+}
+
 constexpr std::array halo_table{
     Pattern{CollectiveKind::halo, "lend", "each rank's rows to the neighbours that need them", lend},
     Pattern{CollectiveKind::halo, "return", "the rows that were lent back to their ranks, which add them", give_back},
+    Pattern{CollectiveKind::halo, "shift", "each rank's first block to the next one's second, around the ring", shift},
+    Pattern{CollectiveKind::halo, "shift-second", "each rank's second block to the next one's first", shift},
 };
 
 constexpr std::array table{

@@ -15,15 +15,16 @@ Turns::Turns(const Elementwise& op)
       heads_(static_cast<std::int64_t>(op.numbers.front()) / rotation_.turned) {
     if (rotation_.base == 0) return;
     table_rows_ = op.shape.size() < 2 ? 1 : op.shape[op.shape.size() - 2];
-    compute_from(0);
+    compute_from(0, 1);
 }
 
-void Turns::compute_from(std::int64_t first_row) {
-    first_row_ = first_row;
+void Turns::compute_from(std::int64_t first, std::int64_t step) {
+    first_row_ = first;
+    step_ = step;
     computed_cosines_.clear();
     computed_sines_.clear();
     const std::int64_t half = rotation_.turned / 2;
-    for (std::int64_t row = first_row; row < first_row + table_rows_; ++row) {
+    for (std::int64_t row = first; row < first + step * table_rows_; row += step) {
         for (std::int64_t i = 0; i < rotation_.turned; ++i) {
             const std::int64_t pair = rotation_.neighbours ? i / 2 : i % half;
             const double angle =
@@ -37,12 +38,15 @@ void Turns::compute_from(std::int64_t first_row) {
     sines_ = computed_sines_.data();
 }
 
-void Turns::take(std::span<const std::vector<float>> fixed, std::int64_t first_row) {
+void Turns::take(std::span<const std::vector<float>> fixed, std::int64_t first_row,
+                 std::span<const std::int64_t> places) {
     if (rotation_.base != 0) {
-        if (first_row != first_row_) compute_from(first_row);
+        const std::int64_t first = places.empty() ? first_row : places.front();
+        const std::int64_t step = places.size() < 2 ? 1 : places[1] - places[0];
+        if (first != first_row_ || step != step_) compute_from(first, step);
         return;
     }
-    require(first_row == 0, "tables are of whole sequences");
+    require(first_row == 0 && places.empty(), "tables are of whole sequences");
     require(fixed.size() == 2 && fixed[0].size() == fixed[1].size() && !fixed[0].empty() &&
                 static_cast<std::int64_t>(fixed[0].size()) % rotation_.turned == 0,
             "rotary embeddings are given a table of cosines and one of sines");

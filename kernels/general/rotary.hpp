@@ -15,8 +15,10 @@ class Turns {
 public:
     explicit Turns(const Elementwise& op);
     /// The tables of the file, where the operator has no base; anything else where it has. `first_row`: where its rows
-    /// begin in the whole sequence; with tables 0.
-    void take(std::span<const std::vector<float>> fixed, std::int64_t first_row = 0);
+    /// begin in the whole sequence; with tables 0. `places`: where its rows lie there, if not one
+    /// after the other: every so many-th.
+    void take(std::span<const std::vector<float>> fixed, std::int64_t first_row = 0,
+              std::span<const std::int64_t> places = {});
 
     std::int64_t rows() const { return rows_; }  // of a sample, those of all tables one after the other
     std::int64_t width() const { return width_; }
@@ -41,10 +43,11 @@ public:
     }
 
 private:
-    void compute_from(std::int64_t first_row);
+    /// Of rows first, first + step, ...
+    void compute_from(std::int64_t first, std::int64_t step);
 
     Rotation rotation_;
-    std::int64_t rows_, width_, heads_, table_rows_ = 1, first_row_ = 0;
+    std::int64_t rows_, width_, heads_, table_rows_ = 1, first_row_ = 0, step_ = 1;
     std::vector<float> computed_cosines_, computed_sines_;
     const float* cosines_ = nullptr;
     const float* sines_ = nullptr;

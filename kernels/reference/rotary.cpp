@@ -7,7 +7,7 @@ namespace rehearse::kernels::reference {
 
 void run_rotary(const Elementwise& op, Pass pass, std::int64_t batch, const Buffers& b) {
     general::Turns turns(op);
-    turns.take(b.fixed, b.first_row);
+    turns.take(b.fixed, b.first_row, b.places);
     const bool forward = pass == Pass::forward;
     for (std::int64_t line = 0; line < batch * turns.rows(); ++line) {
         const std::int64_t at = line * turns.width();

@@ -2,7 +2,9 @@
 #include "run/methods/curvature.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "core/error.hpp"
 #include "core/methods/curvature.hpp"
 #include "run/methods/factors.hpp"
 
@@ -131,8 +133,12 @@ void CurvatureMethod::prepare_factor(ReadyStep& ready, const Precondition& step)
     ready.buffers.diff_dst = rows;
     ready.buffers.diff_weights = std::span<float>{sums};
     const std::int64_t samples = micro_batch_size(rank_.schedule) * shards(rank_.schedule.mesh);
-    const auto losses = static_cast<double>(samples * losses_of_sample(op_of(rank_.part(), step.bucket)));
-    const double of_errors = losses * losses / static_cast<double>(samples * dense.m);
+    const Origin& origin = rank_.part().origins[at(rank_.part().buckets[at(step.bucket)].layers.front())];
+    const Op& whole = rank_.schedule.network.layers[at(origin.layer)].op;  // of which ranks may share the tokens
+    const auto losses = static_cast<double>(samples * losses_of_sample(whole));
+    const std::optional<MatMul> all = as_dense(whole);
+    require(all.has_value(), "a layer with factors is one in the whole network, too");
+    const double of_errors = losses * losses / static_cast<double>(samples * all->m);
     const std::span<const float> values = rows;
     ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / losses : of_errors,
                    packed = factor(step.bucket, step.side)] { pack_factor(sums, values, size, bias, share, packed); };

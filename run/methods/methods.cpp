@@ -7,11 +7,12 @@
 
 namespace rehearse::run {
 
-extern const MethodRow synchronous, averaging, servers, compression, sign_vote, curvature, lag, bilevel;
+extern const MethodRow synchronous, averaging, compression, sign_vote, servers, curvature, lag, bilevel;
 
 std::span<const MethodRow* const> methods() {
-    static constexpr std::array rows{&synchronous, &averaging, &servers, &compression,
-                                     &sign_vote,   &curvature, &lag,     &bilevel};
+    // Of several that say what training means for one rank, the last one knows of the others.
+    static constexpr std::array rows{&synchronous, &averaging, &compression, &sign_vote,
+                                     &servers,     &curvature, &lag,         &bilevel};
     return rows;
 }
 

@@ -161,7 +161,7 @@ private:
             if (sends_factors(worker.next())) {
                 products_.multiply(worker.next(), worker.memory(), bucket.applied);
             } else {
-                assign(bucket.applied, worker.memory());
+                unpack_gradients(schedule_, worker.memory(), bucket.applied);
             }
             program_.compute(*update_of_.at(worker.next().bucket), 0, 0);
             std::ranges::copy(std::span<const float>{bucket.weights}, worker.answer().begin());
@@ -194,8 +194,14 @@ std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
 }
 
 Schedule kept_by_server(const Schedule& schedule, int server) {
-    require(schedule.classes.size() == 1, "workers have one program");
+    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    for (const RankClass& other : schedule.classes)  // which have other shares of the batch
+        require(std::ranges::equal(other.part.buckets, buckets, {}, &Bucket::layers, &Bucket::layers),
+                "workers have one network");
     Schedule kept = schedule;
+    kept.classes.erase(kept.classes.begin() + 1, kept.classes.end());
+    kept.class_axes.clear();
+    kept.shares = {};
     kept.mesh = {{{"data", 1}}};
     kept.methods.edit<Servers>() = {};
     kept.micro_batches = 1;

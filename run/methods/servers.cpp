@@ -2,10 +2,15 @@
 #include "run/methods/servers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/servers.hpp"
+#include "kernels/convert.hpp"
+#include "run/methods/compression.hpp"
 
 namespace rehearse::run {
 
@@ -25,8 +30,17 @@ void ServersMethod::prepare_push_pull(ReadyStep& ready, const PushPull& push_pul
     const BucketTensors& bucket = rank_.tensors.bucket(push_pull.bucket);
     const kernels::ConstView pushed =
         rank_.schedule.methods.get<Averaging>().period > 0 ? bucket.weights : bucket.applied;
-    ready.data = pulled(push_pull.bucket);
-    ready.before = [pushed, data = ready.data] { std::ranges::copy(std::span<const float>{pushed}, data.begin()); };
+    ready.data = pulled(push_pull.bucket, push_pull.sent);
+    const std::span<float> data = ready.data;
+    if (rank_.schedule.methods.get<Averaging>().period > 0) {
+        ready.before = [pushed, data] { std::ranges::copy(std::span<const float>{pushed}, data.begin()); };
+        return;
+    }
+    std::vector<float>& left = left_[push_pull.bucket];
+    if (rank_.schedule.methods.get<Compression>() != Compression{}) left.resize(pushed.size());
+    ready.before = [&schedule = rank_.schedule, pushed, data = data.first(at(push_pull.sent)), &left] {
+        pack_gradients(schedule, pushed, left, data);
+    };
 }
 
 void ServersMethod::prepare_factors(ReadyStep& ready, const PushPull& push_pull) {
@@ -41,9 +55,10 @@ void ServersMethod::prepare_factors(ReadyStep& ready, const PushPull& push_pull)
     };
 }
 
-kernels::View ServersMethod::pulled(int bucket) {
+// Few weights in fewer bits may take more than they do.
+kernels::View ServersMethod::pulled(int bucket, std::int64_t sent) {
     std::vector<float>& memory = pulled_[bucket];
-    memory.resize(rank_.tensors.bucket(bucket).weights.size());
+    memory.resize(std::max({memory.size(), rank_.tensors.bucket(bucket).weights.size(), at(sent)}));
     return std::span<float>{memory};
 }
 
@@ -57,12 +72,44 @@ std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
 
 void ServersMethod::end_step() {
     for (const auto& [bucket, memory] : pulled_) {
-        const kernels::View weights = rank_.tensors.bucket(bucket).weights;
+        const std::span<float> weights = rank_.tensors.bucket(bucket).weights;
         if (rank_.schedule.methods.get<Averaging>().period == 0) {
-            std::ranges::copy(memory, weights.begin());
+            std::copy_n(memory.begin(), weights.size(), weights.begin());
             continue;
         }
-        for (std::size_t i = 0; i < memory.size(); ++i) weights.data()[i] -= memory[i];
+        for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= memory[i];
+    }
+}
+
+void ServersMethod::visit_state(const UseNumbers& use) {
+    for (auto& [bucket, left] : left_) use(left);
+}
+
+void pack_gradients(const Schedule& schedule, std::span<const float> gradients, std::vector<float>& left,
+                    std::span<float> pushed) {
+    const auto& by = schedule.methods.get<Compression>();
+    const std::optional<DataType> rounded = schedule.methods.get<Rounding>().type;
+    if (by != Compression{}) {
+        left.resize(gradients.size());
+        for (std::size_t i = 0; i < left.size(); ++i) left[i] += gradients[i];
+        compress(by, left, pushed);
+    } else if (rounded) {
+        kernels::convert(gradients, kernels::View{pushed.data(), gradients.size(), *rounded});
+    } else {
+        std::ranges::copy(gradients, pushed.begin());
+    }
+}
+
+void unpack_gradients(const Schedule& schedule, std::span<const float> pushed, std::span<float> gradients) {
+    const auto& by = schedule.methods.get<Compression>();
+    const std::optional<DataType> rounded = schedule.methods.get<Rounding>().type;
+    if (by != Compression{}) {
+        std::ranges::fill(gradients, 0.0F);
+        add_compressed(by, pushed, gradients);
+    } else if (rounded) {
+        kernels::convert(kernels::ConstView{pushed.data(), gradients.size(), *rounded}, gradients);
+    } else {
+        std::copy_n(pushed.begin(), gradients.size(), gradients.begin());
     }
 }
 

@@ -109,8 +109,9 @@ void SynchronousMethod::complete(std::span<ReadyStep> steps) {
         if (const auto* compute = std::get_if<Compute>(&action)) {
             const int owner = part.network.layers[at(compute->layer)].weights_of;
             last_use[bucket_of[at(owner < 0 ? compute->layer : owner)]] = i;
-        } else if (const auto* gather = std::get_if<Communicate>(&action);
-                   gather != nullptr && gather->of_bucket() && gather->kind == CollectiveKind::all_gather) {
+        } else if (const auto* gather = std::get_if<Communicate>(&action); gather != nullptr && gather->of_bucket() &&
+                                                                           gather->kind == CollectiveKind::all_gather &&
+                                                                           gather->content == Content::usual) {
             const auto used = last_use.find(gather->bucket());
             if (used == last_use.end()) continue;
             steps[used->second].after = [this, bucket = gather->bucket()] { spoil(bucket); };

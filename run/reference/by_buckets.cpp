@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "core/index.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/lag.hpp"
+#include "core/methods/sign_vote.hpp"
 #include "run/pieces.hpp"
 
 namespace rehearse::run {
@@ -62,6 +64,13 @@ Combine summing() {
     };
 }
 
+Combined combined_by(const Schedule& schedule) {
+    if (schedule.methods.get<Compression>() != Compression{}) return {compressing(schedule)};
+    if (schedule.methods.get<SignVote>().on) return {voting()};
+    if (std::ranges::any_of(schedule.classes, combines_gradients)) return {combining_by_adasum(), Of::shard};
+    return {summing()};
+}
+
 std::vector<float> brought_together(const Schedule& schedule, Program& whole,
                                     const std::vector<std::vector<float>>& by_shard, const Combine& combine, Of of) {
     const Mesh& mesh = schedule.mesh;
@@ -73,12 +82,13 @@ std::vector<float> brought_together(const Schedule& schedule, Program& whole,
         for (int b = 0; b < static_cast<int>(buckets.size()); ++b) {
             const int axis = buckets[at(b)].axis;
             if (axis >= 0 && place_on(mesh, axis, rank) > 0) continue;  // with the first of its group
-            const std::vector<RankIndex> group = axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank);
             const std::vector<std::int64_t> places = places_of(schedule, begins, rank, b);
+            std::vector<RankIndex> group;  // of ranks that share samples, whose gradients are summed before, the first
             std::vector<std::vector<float>> own;
-            std::set<std::int64_t> counted;  // ranks that share images or rows have parts of one shard's gradient
-            for (const RankIndex member : group) {
+            std::set<std::int64_t> counted;
+            for (const RankIndex member : axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank)) {
                 std::vector<double> sum(places.size());
+                const std::size_t before = counted.size();
                 for (const std::int64_t shard : shards_in(mesh, axis, member)) {
                     if (!counted.insert(shard).second) continue;
                     const double weight = of == Of::shard ? 1 : static_cast<double>(samples_of(schedule, shard)) / all;
@@ -86,6 +96,8 @@ std::vector<float> brought_together(const Schedule& schedule, Program& whole,
                         if (places[i] != padding) sum[i] += weight * by_shard[at(shard)][at(places[i])];
                     }
                 }
+                if (counted.size() == before) continue;
+                group.push_back(member);
                 own.emplace_back(sum.begin(), sum.end());
             }
             const std::vector<float> made = group.size() == 1 ? own.front() : combine(group, b, own);

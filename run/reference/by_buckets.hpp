@@ -17,9 +17,22 @@ using Combine = std::function<std::vector<float>(std::span<const RankIndex> rank
 
 /// Adds up.
 Combine summing();
+/// Sends few bits of each, and adds up what has come; what is left out is kept for the next call.
+Combine compressing(const Schedule& schedule);
+/// Counts signs: 1 where more are above 0, -1 where fewer are, else 0. A 0 counts as one above.
+Combine voting();
+/// Combines two by two, as Adasum.
+Combine combining_by_adasum();
 
 /// What a rank's gradient is, of its samples: its part of the mean over the whole batch, or the mean over its own.
 enum class Of { batch, shard };
+
+/// What ranks do with gradients of which a method makes nothing else.
+struct Combined {
+    Combine combine;
+    Of of = Of::batch;
+};
+Combined combined_by(const Schedule& schedule);
 
 /// Returns the gradients of the whole network, laid out as those of `whole`, after the ranks of each group that has a
 /// bucket's weights have combined theirs. `by_shard` has the gradients of each shard's mean loss. What several ranks

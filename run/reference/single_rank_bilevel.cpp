@@ -2,6 +2,7 @@
 // What it means that weights and shares of mixed operators are trained in turn, written out for one rank.
 #include "core/index.hpp"
 #include "core/methods/bilevel.hpp"
+#include "core/methods/curvature.hpp"
 #include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
@@ -29,13 +30,20 @@ void put_back(Program& program, int layer, const Numbers& kept) {
 Trained train_bilevel(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     const Schedule& schedule = single.schedule();
     const std::unique_ptr<Program> program = single.model(perturbation);
+    const Combined by = combined_by(schedule);
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
         for (const int half : {0, 1}) {
             std::vector<std::vector<float>> made;
             for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard)
                 made.push_back(single.gradients_of_shard(*program, step, shard, half));
-            assign(program->tensors().gradients(), brought_together(schedule, *program, made, summing(), Of::batch));
+            const Combine in_turn = [&](std::span<const RankIndex> ranks, int bucket,
+                                        const std::vector<std::vector<float>>& own) {
+                const Part& part = schedule.classes[at(class_of(schedule, ranks.front()))].part;
+                return is_architecture(op_of(part, bucket)) == (half == 0) ? by.combine(ranks, bucket, own)
+                                                                           : summing()(ranks, bucket, own);
+            };
+            assign(program->tensors().gradients(), brought_together(schedule, *program, made, in_turn, by.of));
             std::map<int, Numbers> others;
             for (std::size_t i = 0; i < single.layers().size(); ++i) {
                 const Op& op = single.layers()[i].op;

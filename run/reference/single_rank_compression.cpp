@@ -11,8 +11,6 @@
 
 namespace rehearse::run {
 
-namespace {
-
 // Each rank's gradients and what it had left out before are sent in few bits; all take the sum of what has come.
 Combine compressing(const Schedule& schedule) {
     using Left = std::map<std::pair<RankIndex, int>, std::vector<float>>;  // by rank and bucket
@@ -30,8 +28,6 @@ Combine compressing(const Schedule& schedule) {
         return sum;
     };
 }
-
-}  // namespace
 
 Trained train_compressed(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     return train_by_buckets(single, perturbation, compressing(single.schedule()), Of::batch);

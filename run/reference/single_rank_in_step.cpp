@@ -8,19 +8,20 @@
 
 namespace rehearse::run {
 
-Trained train_in_step(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
-    if (std::ranges::none_of(single.schedule().classes, combines_gradients)) {
-        return single.asynchronous() ? train_by_buckets(single, perturbation, summing(), Of::batch)
-                                     : single.train_together(perturbation);
-    }
-    const auto combine = [](std::span<const RankIndex> /*ranks*/, int /*bucket*/,
-                            const std::vector<std::vector<float>>& own) {
+Combine combining_by_adasum() {
+    return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const std::vector<std::vector<float>>& own) {
         std::vector<std::vector<double>> vectors;
         for (const std::vector<float>& one : own) vectors.emplace_back(one.begin(), one.end());
         const std::vector<double> combined = adasum_of(std::move(vectors));
         return std::vector<float>(combined.begin(), combined.end());
     };
-    return train_by_buckets(single, perturbation, combine, Of::shard);
+}
+
+Trained train_in_step(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
+    const bool combines = std::ranges::any_of(single.schedule().classes, combines_gradients);
+    if (!combines && !single.asynchronous()) return single.train_together(perturbation);
+    const Combined by = combined_by(single.schedule());
+    return train_by_buckets(single, perturbation, by.combine, by.of);
 }
 
 }  // namespace rehearse::run

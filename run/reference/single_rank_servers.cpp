@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What parameter servers mean, written out for one rank: their updates are played again in the order in which they have
 // written them down.
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
 #include "run/methods/server_shard.hpp"
-#include "run/reference/single_rank.hpp"
+#include "run/methods/servers.hpp"
+#include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
 
@@ -15,9 +19,9 @@ namespace {
 
 /// The weights that a worker has, and the gradients that it makes with them next.
 struct Worker {
-    std::vector<std::vector<float>> weights, gradients;  // by bucket
-    int step = 0;                                        // of its next gradients
-    std::size_t pulled = 0;                              // buckets, of that step
+    std::vector<std::vector<float>> weights, gradients, left;  // by bucket; left: not pushed yet
+    int step = 0;                                              // of its next gradients
+    std::size_t pulled = 0;                                    // buckets, of that step
     bool made = false;
 };
 
@@ -30,12 +34,28 @@ std::vector<float> of_bucket(Program& program, const Bucket& bucket, kernels::Vi
     return all;
 }
 
-void put_weights(Program& program, const Bucket& bucket, std::span<const float> weights) {
+void put(Program& program, const Bucket& bucket, std::span<const float> values, kernels::View LayerTensors::*which) {
     for (const int layer : bucket.layers) {
-        const kernels::View own = program.tensors().layer(layer).weights;
-        assign(own, weights.first(own.size()));
-        weights = weights.subspan(own.size());
+        const kernels::View own = program.tensors().layer(layer).*which;
+        assign(own, values.first(own.size()));
+        values = values.subspan(own.size());
     }
+}
+void put_weights(Program& program, const Bucket& bucket, std::span<const float> weights) {
+    put(program, bucket, weights, &LayerTensors::weights);
+}
+
+bool pushes_factors(const Schedule& schedule, int bucket) {
+    return std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
+        return push_pull != nullptr && push_pull->bucket == bucket && sends_factors(*push_pull);
+    });
+}
+
+/// Room for what is pushed of so many gradients.
+std::int64_t most_pushed(const Schedule& schedule, std::int64_t elements) {
+    const auto& by = schedule.methods.get<Compression>();
+    return by != Compression{} ? compressed_words(by, elements) : elements;
 }
 
 /// A rank's own model, what it will give up when all of its pulls of this step are over.
@@ -144,13 +164,32 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         put_weights(server, buckets[b], workers.begin()->second.weights[b]);
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
+    const Combine in_groups = combined_by(schedule).combine;
     const auto make = [&](RankIndex first_rank, Worker& worker) {
         for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
-        const std::int64_t first = shard_of(schedule.mesh, first_rank) * schedule.batch_per_rank;
-        single.sum_gradients(*model, worker.step, first, first + in_group * schedule.batch_per_rank,
-                             micro_batch_size(schedule));
+        const std::int64_t first = shard_of(schedule.mesh, first_rank);
+        const auto pushed = static_cast<double>(global_batch(schedule)) / static_cast<double>(workers.size());
+        std::vector<RankIndex> group;
+        std::vector<std::vector<std::vector<float>>> each(buckets.size());  // by bucket and rank, by their samples
+        for (std::int64_t shard = first; shard < first + in_group; ++shard) {
+            std::vector<float> made = single.gradients_of_shard(*model, worker.step, shard, std::nullopt);
+            const double share = static_cast<double>(samples_of(schedule, shard)) / pushed;
+            for (float& gradient : made) gradient = static_cast<float>(share * gradient);
+            assign(model->tensors().gradients(), made);
+            for (std::size_t b = 0; b < buckets.size(); ++b)
+                each[b].push_back(of_bucket(*model, buckets[b], &LayerTensors::gradients));
+            group.push_back(RankIndex{shard});
+        }
         for (std::size_t b = 0; b < buckets.size(); ++b) {
-            worker.gradients[b] = of_bucket(*model, buckets[b], &LayerTensors::gradients);
+            const std::vector<float> sum =
+                in_group > 1 ? in_groups(group, static_cast<int>(b), each[b]) : each[b].front();
+            put(*model, buckets[b], sum, &LayerTensors::gradients);
+            worker.gradients[b] = sum;
+            if (pushes_factors(schedule, static_cast<int>(b))) continue;  // as they are
+            std::vector<float> sent(at(most_pushed(schedule, buckets[b].elements)));
+            worker.left.resize(buckets.size());
+            pack_gradients(schedule, sum, worker.left[b], sent);
+            unpack_gradients(schedule, sent, worker.gradients[b]);
         }
         worker.made = true;
         const bool own = shard_of(schedule.mesh, rank) / in_group == shard_of(schedule.mesh, first_rank) / in_group;

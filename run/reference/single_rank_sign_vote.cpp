@@ -4,11 +4,8 @@
 
 namespace rehearse::run {
 
-// Where more of the ranks' gradients are below 0 than not, the weight goes up by the learning rate, where fewer, down,
-// else it stays. A gradient of 0 counts as one above.
-Trained train_by_vote(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
-    const auto vote = [](std::span<const RankIndex> /*ranks*/, int /*bucket*/,
-                         const std::vector<std::vector<float>>& own) {
+Combine voting() {
+    return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const std::vector<std::vector<float>>& own) {
         std::vector<float> decided;
         for (std::size_t i = 0; i < own.front().size(); ++i) {
             int votes = 0;  // for above, less those for below
@@ -17,7 +14,12 @@ Trained train_by_vote(const SingleRank& single, RankIndex /*rank*/, int perturba
         }
         return decided;
     };
-    return train_by_buckets(single, perturbation, vote, Of::batch);
+}
+
+// Where more of the ranks' gradients are below 0 than not, the weight goes up by the learning rate, where fewer, down,
+// else it stays.
+Trained train_by_vote(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
+    return train_by_buckets(single, perturbation, voting(), Of::batch);
 }
 
 }  // namespace rehearse::run

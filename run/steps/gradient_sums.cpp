@@ -30,6 +30,7 @@ std::int64_t largest_of(const RankContext& rank) {
 
 std::set<int> buckets_summed_each_time(const Schedule& schedule, const RankClass& rank_class) {
     std::set<int> buckets;
+    if (updates_each_micro_batch(rank_class)) return buckets;  // each sum is an update's
     for (const Step& step : rank_class.steps) {
         const auto* action = std::get_if<Communicate>(&step.action);
         if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || !action->of_bucket()) continue;
@@ -38,7 +39,7 @@ std::set<int> buckets_summed_each_time(const Schedule& schedule, const RankClass
     return buckets;
 }
 
-GradientSums::GradientSums(RankContext& rank) : rank_(rank), beside_(rank.part().network.layers.size()) {
+GradientSums::GradientSums(RankContext& rank) : rank_(rank) {
     const std::set<int> each_time = buckets_summed_each_time(rank.schedule, rank.rank_class);
     // Also on a stage that has no weights to update, such as one of the loss alone.
     const bool updated_each_time =
@@ -120,11 +121,11 @@ kernels::View GradientSums::give(ReadyStep& ready, int layer, int input, int mic
     return part;
 }
 
-kernels::View GradientSums::give_received(ReadyStep& ready, int layer, int micro_batch) {
-    const int stored = rank_.tensors.diff_stored_as(rank_.part().network.layers[at(layer)].inputs.front());
+kernels::View GradientSums::give_received(ReadyStep& ready, int layer, int position, int micro_batch) {
+    const int stored = rank_.tensors.diff_stored_as(rank_.part().network.layers[at(layer)].inputs[at(position)]);
     const kernels::View diff = rank_.tensors.layer(stored, micro_batch).diff;
     if (diff.empty() || has_gradient_.insert({stored, micro_batch}).second) return diff;
-    const kernels::View beside = room(beside_[at(layer)], diff.size(), diff.type());
+    const kernels::View beside = room(beside_[{layer, position}], diff.size(), diff.type());
     ready.additions.push_back({diff, beside});
     return beside;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -29,8 +30,8 @@ public:
     /// Returns where `layer` writes the gradient of its input `input`, to be added where another one has given before;
     /// empty where nobody needs it.
     kernels::View give(ReadyStep& ready, int layer, int input, int micro_batch);
-    /// The same for a Communication's only input, which comes on another stream: in memory of the layer's own.
-    kernels::View give_received(ReadyStep& ready, int layer, int micro_batch);
+    /// The same for the input at `position` where it comes on another stream: in memory of the layer's own.
+    kernels::View give_received(ReadyStep& ready, int layer, int position, int micro_batch);
     /// Passes on the gradient that a `copy` or `send` has got: its input's is the same memory, or gets it added.
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
 
@@ -44,8 +45,9 @@ private:
     std::set<int> written_each_time_;  // layers whose gradients do not outlast a micro-batch
     Arena scratch_;                    // of one step
     Slice all_;
-    std::int64_t used_ = 0;                       // of it, in elements
-    std::vector<std::vector<std::byte>> beside_;  // by layer: what comes on another stream
+    std::int64_t used_ = 0;  // of it, in elements
+    std::map<std::pair<int, int>, std::vector<std::byte>>
+        beside_;                                  // by layer and position: what comes on another stream
     std::set<std::pair<int, int>> has_gradient_;  // layers and micro-batches: some earlier step has written the diff
     std::set<int> has_weight_gradient_;           // layers: some earlier micro-batch has
 };

@@ -151,7 +151,7 @@ void prepare_halo(RankContext& rank, GradientSums& gradients, std::vector<std::b
         const std::size_t sent = memory.size() / at(halo.size + 2 * halo.own) * at(halo.size);
         fill(memory.subspan(sent, memory.size() - sent), 0);
     };
-    const kernels::View own = gradients.give_received(ready, communicate.layer(), communicate.micro_batch);
+    const kernels::View own = gradients.give_received(ready, communicate.layer(), 0, communicate.micro_batch);
     ready.after = [rows, needed, memory, own] { add_up_rows(rows, needed, memory, own); };
 }
 

@@ -42,7 +42,7 @@ void LayerMessages::prepare_pieces(ReadyStep& ready, const Communicate& communic
         };
     }
     const kernels::View to =
-        forward ? own.output : gradients_.give_received(ready, communicate.layer(), communicate.micro_batch);
+        forward ? own.output : gradients_.give_received(ready, communicate.layer(), 0, communicate.micro_batch);
     if (gathers) {
         ready.after = [joint, data = ready.data, to] { join(joint, data, to); };
     } else {
@@ -70,7 +70,7 @@ void LayerMessages::prepare_exchange(ReadyStep& ready, const Communicate& commun
         }
     };
     const kernels::View to =
-        forward ? own.output : gradients_.give_received(ready, communicate.layer(), communicate.micro_batch);
+        forward ? own.output : gradients_.give_received(ready, communicate.layer(), 0, communicate.micro_batch);
     ready.after = [joint, come, to] { join(joint, come, to); };
 }
 

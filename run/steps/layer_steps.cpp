@@ -6,6 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "core/ring_attention.hpp"
+#include "core/rotary.hpp"
 #include "kernels/convert.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
@@ -74,6 +76,7 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
     buffers.loss_batch = loss_batch_ * losses_of_whole(rank_, compute.layer);
     buffers.first_row = first_row(rank_, compute.layer);
     if (const auto* dropout = std::get_if<Dropout>(&op)) place_dropout(buffers, compute.layer, *dropout);
+    place_turned_rows(buffers, compute.layer);
     const bool loss = is_loss(layer.op);
     if (loss) refuse_labels_left_out(ready, compute.layer);
     ready.is_loss = loss && compute.problem.pass == Pass::forward;
@@ -165,6 +168,20 @@ void LayerSteps::place_dropout(kernels::Buffers& buffers, int layer, const Dropo
     } else {
         buffers.places = places_.try_emplace(layer, places_in_samples_of_all(rank_, dropout)).first->second;
     }
+}
+
+// By a ring, a rank has every so many-th row of a sequence that is turned by place.
+void LayerSteps::place_turned_rows(kernels::Buffers& buffers, int layer) {
+    const auto* turned = std::get_if<Elementwise>(&rank_.part().network.layers[at(layer)].op);
+    if (turned == nullptr || !rotation_of(*turned) || !rank_.schedule.methods.get<RingAttention>().on) return;
+    const Origin& origin = rank_.part().origins[at(layer)];
+    const std::int64_t rows = turned->shape.front();
+    const std::int64_t parts = rank_.schedule.network.layers[at(origin.layer)].output.front() / rows;
+    if (parts == 1) return;
+    const std::int64_t own = rank_.coordinates[at(axis_index(rank_.schedule.mesh, "context"))];
+    std::vector<std::int64_t>& places = places_[layer];
+    for (std::int64_t row = 0; places.size() < at(rows); ++row) places.push_back(own + row * parts);
+    buffers.places = places;
 }
 
 void LayerSteps::begin(ReadyStep& ready, const Compute& compute, std::uint64_t seed, std::int64_t first_sample) const {

@@ -32,13 +32,14 @@ private:
     void compute_loss_in_f32(ReadyStep& ready) const;
     const Given* given_of(int layer) const;
     void place_dropout(kernels::Buffers& buffers, int layer, const Dropout& dropout);
+    void place_turned_rows(kernels::Buffers& buffers, int layer);
 
     RankContext& rank_;
     GradientSums& gradients_;
     WeightVersions versions_;
     std::int64_t loss_batch_;
     std::vector<std::uint64_t> keys_;                  // of each layer, for its dropout
-    std::map<int, std::vector<std::int64_t>> places_;  // of a dropout's elements, by layer
+    std::map<int, std::vector<std::int64_t>> places_;  // of a dropout's elements, of turned rows, by layer
     Arena room_;
     std::span<float> logits_, logit_gradients_;  // of one micro-batch, where layers compute in 16 bits
 };

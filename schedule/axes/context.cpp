@@ -21,6 +21,7 @@ class ContextSplitter : PartMaker {
 public:
     ContextSplitter(const Network& network, const ContextAxis& axis)
         : PartMaker(network, axis.name, axis.index, axis.parts),
+          ring_(axis.ring),
           readers_(consumers(network)),
           held_(network.layers.size()) {}
 
@@ -29,9 +30,9 @@ public:
             std::visit([&](const auto& op) { held_[index_] = split(op); }, layer().op);
         }
         if (attends_) return std::move(part_);
-        throw InputError(fmt::format(
-            "network '{}' has no attention whose rows and heads {} ranks can share evenly: context needs that",
-            network_.name, parts_));
+        throw InputError(
+            fmt::format("network '{}' has no attention whose rows{} {} ranks can share evenly: context needs that",
+                        network_.name, ring_ ? "" : " and heads", parts_));
     }
 
 private:
@@ -58,11 +59,23 @@ private:
         }
         return true;
     }
+    /// Whether that holds when the rank takes its rows of inputs that all have whole: of some it has its own already.
+    bool can_be_in_rows() {
+        bool some = false, all = true;
+        for (std::size_t i = 0; i < layer().inputs.size(); ++i) {
+            some = some || source(i).rows;
+            all = all && (source(i).rows || has_rows(shape_of(source(i).at)));
+        }
+        return some && all;
+    }
     Shape rows_of(Shape shape) const {
         shape.front() /= parts_;
         return shape;
     }
-    std::vector<Cut> first_dimension(int tensor = 0) const { return {{tensor, 0, axis_, 1}}; }
+    /// Of a tensor with so many rows, or of others in that order: by a ring, blocks of a row of each rank.
+    std::vector<Cut> first_dimension(std::int64_t rows, int tensor = 0) const {
+        return {{tensor, 0, axis_, ring_ ? rows / parts_ : 1}};
+    }
 
     int communicate(Movement movement, int from, Label label, Shape shape) {
         Communication op{.movement = movement, .axis = axis_name_, .shape = std::move(shape), .parts = parts_};
@@ -72,9 +85,21 @@ private:
         if (held.rows == rows) return held.at;
         if (held.other < 0) {
             const Label label{part_.network.layers[at(held.at)]};
-            held.other = communicate(rows ? Movement::slice : Movement::gather, held.at, label, shape_of(held.at));
+            held.other = moved_whole(rows ? Movement::slice : Movement::gather, held.at, label);
         }
         return held.other;
+    }
+
+    /// All rows, or the rank's of all, by a ring one row of each rank after the other.
+    int moved_whole(Movement movement, int from, const Label& label) {
+        const Shape shape = shape_of(from);
+        if (!ring_) return communicate(movement, from, label, shape);
+        const bool slices = movement == Movement::slice;
+        const Shape turns = slices ? Shape{shape[0] / parts_, parts_, shape[1]} : Shape{shape[0], 1, shape[1]};
+        Communication op{.movement = movement, .axis = axis_name_, .shape = turns, .parts = parts_, .dim = 1};
+        const int come =
+            append(label.with(fmt::format(".{}", to_string(movement))), std::move(op), {seen_as(from, turns)}, {});
+        return seen_as(come, {slices ? shape[0] / parts_ : shape[0] * parts_, shape[1]});
     }
 
     /// Every rank computes the layer as it is.
@@ -110,7 +135,7 @@ private:
         if (!has_rows(rows) || (op.vocabulary > 0 && !(ids && looked_up))) return on_all();
         Input mine = op;
         mine.shape.front() /= parts_;
-        return by_rows(mine, first_dimension());
+        return by_rows(mine, first_dimension(op.shape.front()));
     }
 
     /// A table of parts of a sentence goes by where a token stands in the whole.
@@ -140,14 +165,25 @@ private:
         const Shape shape = shape_of(words.at);
         words.at = append(Label{of}.with(".positions"),
                           Elementwise{.function = "add", .shape = shape, .inputs = {shape}, .weights = {shape}},
-                          {words.at}, {static_cast<int>(table), 1, first_dimension(1), {}});
+                          {words.at}, {static_cast<int>(table), 1, first_dimension(shape.front() * parts_, 1), {}});
         return words;
     }
 
-    /// Who shares a table that all ranks look up whole does as they do: its part of the gradient is the same on all.
+    /// Who shares a table does as those who look it up: of a table that all look up whole its part of the gradient is
+    /// the same on all ranks, of one by rows a part of the sum.
     Held split(const MatMul& op) {
         const int owner = layer().weights_of;
-        return owner >= 0 && !held_[at(owner)].own_rows ? on_all() : of_rows(op, &MatMul::m);
+        if (owner < 0) return of_rows(op, &MatMul::m);
+        if (!held_[at(owner)].own_rows) return on_all();
+        if (!source(0).rows && !has_rows(shape_of(source(0).at))) {
+            throw InputError(
+                fmt::format("network '{}': '{}' needs the table of '{}' for what has no rows that {} ranks "
+                            "can share, as those of the table are",
+                            network_.name, layer().name, network_.layers[at(owner)].name, parts_));
+        }
+        MatMul mine = op;
+        mine.m /= parts_;
+        return by_rows(mine);
     }
     Held split(const LayerNorm& op) { return of_rows(op, &LayerNorm::rows); }
     template <typename Rows>
@@ -166,10 +202,10 @@ private:
     }
     Held split(const Activation& op) { return shaped(op); }
     Held split(const Add& op) { return shaped(op); }
-    Held split(const Dropout& op) { return shaped(op, first_dimension()); }
+    Held split(const Dropout& op) { return shaped(op, first_dimension(op.shape.front())); }
     template <typename Shaped>
     Held shaped(Shaped op, std::vector<Cut> cuts = {}) {
-        if (!all_in_rows()) return on_all();
+        if (!can_be_in_rows()) return on_all();
         op.shape.front() /= parts_;
         return by_rows(std::move(op), std::move(cuts));
     }
@@ -196,12 +232,12 @@ private:
         if (!all_in_rows() || !op.image.empty() || op.rows % parts_ != 0) return on_all();
         SoftmaxLoss mine = op;
         mine.rows /= parts_;
-        return {by_rows(mine, first_dimension()).at, false};
+        return {by_rows(mine, first_dimension(op.rows)).at, false};
     }
 
-    Held split(const SoftmaxTerms& op) { return of_rows(op, &SoftmaxTerms::rows, first_dimension()); }
+    Held split(const SoftmaxTerms& op) { return of_rows(op, &SoftmaxTerms::rows, first_dimension(op.rows)); }
     Held split(const TermsLoss& op) {
-        Held loss = of_rows(op, &TermsLoss::rows, first_dimension());
+        Held loss = of_rows(op, &TermsLoss::rows, first_dimension(op.rows));
         loss.rows = false;
         return loss;
     }
@@ -220,6 +256,7 @@ private:
 
     /// A rank of more ranks than heads of keys has a copy of the one that its queries ask (grouped-query attention).
     Held split(const Attention& op) {
+        if (ring_) return in_turns(op);
         const std::int64_t keys = key_heads(op), copies = keys % parts_ == 0 ? 1 : parts_ / keys;
         if (!all_in_rows() || op.heads % parts_ != 0 || keys * copies % parts_ != 0) return on_all();
         const bool alike = query_width(op) == key_width(op) && key_width(op) == value_width(op);
@@ -236,6 +273,15 @@ private:
         attends_ = true;
         const int heads = append(layer(), mine, std::move(inputs), {static_cast<int>(index_), 0, {}, {}});
         return {to_rows(heads), true};
+    }
+
+    Held in_turns(const Attention& op) {
+        if (!all_in_rows() || op.keys % parts_ != 0 || (op.causal && op.queries != op.keys)) return on_all();
+        Attention mine = op;
+        mine.queries /= parts_;
+        mine.keys /= parts_;
+        attends_ = true;
+        return by_rows(mine);
     }
 
     int copied_heads(int from, std::int64_t heads, std::int64_t copies) {
@@ -278,6 +324,7 @@ private:
 
     Held split(const auto&) { return on_all(); }
 
+    bool ring_;
     std::vector<std::vector<int>> readers_;
     std::vector<Held> held_;       // by layer of the whole
     std::vector<int> weights_at_;  // by layer of the whole: of the part, which has its weights

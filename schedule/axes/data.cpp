@@ -42,7 +42,7 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts_of_shares{
-    Conflict{"server", When::later, "what ranks send on their own would have to be weighed by their samples"},
+    Conflict{"server+elastic", When::later, "each rank's model would have batches of another size"},
     Conflict{"learners", When::later, "each of a rank's models would have batches of another size"},
     Conflict{"microbatch", When::never, "each copy's are of another size", {}, "say how many: microbatches"},
     Conflict{"dense=shared", When::never, "ranks gather as many samples from each other"},

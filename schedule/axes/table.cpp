@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/ring_attention.hpp"
 #include "core/text.hpp"
 #include "schedule/axes/context.hpp"
 #include "schedule/axes/experts.hpp"
@@ -128,6 +129,9 @@ constexpr std::array spatial_words{
          "spatial"},
         read_edges},
 };
+void read_ring(Plan& plan, std::string_view value) {
+    plan.methods.edit<RingAttention>().on = read_switch("ring", value);
+}
 constexpr std::array context_words{
     Word{
         {"context",
@@ -136,6 +140,11 @@ constexpr std::array context_words{
          "some heads (DeepSpeed-Ulysses)",
          {}},
         read_context},
+    Word{{"ring", "on|off",
+          "keys and values travel around the ranks instead, each block used while the next one comes (Ring Attention, "
+          "rows by turns as in Striped Attention); default off",
+          "context"},
+         read_ring},
     micro_batches_of("context"),
     recompute_of("context"),
     attention_of("context"),
@@ -205,23 +214,22 @@ constexpr std::array spatial_features{
             conflicts_of_spatial},
 };
 
-constexpr std::string_view summed_before = "gradients of shared tokens would have to be summed before";
 constexpr std::array conflicts_of_context{
     Conflict{"spatial", When::never, "tokens have no pixels"},
     Conflict{"sequence=on", When::later, "pieces of pieces of a sequence would lie in another order"},
     Conflict{"tables=shared", When::never, "rows of tables are no sequence"},
-    Conflict{"expert", When::later, "experts take whole samples' tokens"},
-    Conflict{"allreduce=adasum", When::never, "it combines whole gradients of one network"},
-    Conflict{"compress=1bit", When::later, summed_before},
-    Conflict{"compress=top", When::later, summed_before},
-    Conflict{"signs=vote", When::later, summed_before},
     Conflict{"local", When::never, "gradients of shared tokens are sums"},
     Conflict{"dense=vectors", When::never, "gradients of shared tokens are sums"},
-    Conflict{"kfac", When::later, "factors are of whole samples"},
 };
+constexpr std::array conflicts_of_ring{
+    Conflict{"recompute=attention", When::never, "it makes again what a ring never keeps"},
+};
+constexpr std::array needs_context{Need{"context", "context=N", "the ring is of its ranks"}};
 constexpr std::array context_features{
     Feature{"context", "data,context=2", [](const Asked& a) { return has_axis(a.plan, "context"); },
             conflicts_of_context},
+    Feature{"ring", "data,context=2:ring=on", [](const Asked& a) { return a.plan.methods.get<RingAttention>().on; },
+            conflicts_of_ring, needs_context},
 };
 
 constexpr std::array conflicts_of_expert{
@@ -317,7 +325,14 @@ std::optional<Part> cut_spatial(const Network& network, const Plan& plan, Mesh& 
 std::optional<Part> cut_context(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t parts = axis_size(mesh, "context");
     if (parts == 1) return std::nullopt;
-    return of_plan(plan, [&] { return split_context(network, {"context", axis_index(mesh, "context"), parts}); });
+    const bool ring = plan.methods.get<RingAttention>().on;
+    if (ring && plan.keep_attention.value_or(false)) {
+        throw InputError(
+            fmt::format("--plan '{}': ring=on never has all probabilities of a query: leave out "
+                        "attention=kept",
+                        plan.text));
+    }
+    return of_plan(plan, [&] { return split_context(network, {"context", axis_index(mesh, "context"), parts, ring}); });
 }
 
 std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {

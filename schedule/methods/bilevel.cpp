@@ -31,18 +31,12 @@ constexpr std::array words{
 };
 
 constexpr std::string_view says_itself = "it says itself in how many parts the batch is";
-constexpr std::string_view one_sum = "what a sum leaves for the next one would be of other weights";
 constexpr std::array conflicts{
     Conflict{"microbatches", When::never, says_itself},
     Conflict{"microbatch", When::never, says_itself},
-    Conflict{"pipe", When::later, "its stages would wait for both halves"},
-    Conflict{"zero", When::later, "weights would have to be gathered after each update of a step"},
+    Conflict{"pipedream", When::never, "each half needs the weights that the other has left"},
     Conflict{"tables=shared", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"allreduce=adasum", When::later, "it combines means of whole batches"},
     Conflict{"lag=1", When::never, "each half needs the weights that the other has left"},
-    Conflict{"compress=1bit", When::later, one_sum},
-    Conflict{"compress=top", When::later, one_sum},
-    Conflict{"signs=vote", When::later, "votes would be counted of halves"},
     Conflict{"local", When::never, "it says itself when weights are updated"},
     Conflict{"server", When::later, "servers update all weights by each push"},
     Conflict{"kfac", When::never, "it says itself by which part of the batch weights are updated"},
@@ -65,7 +59,8 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
         begins.push_back(static_cast<int>(i));
         begins.push_back(static_cast<int>(i) + 1);
     }
-    if (!begins.empty()) return begins;
+    const auto trains = [](const Layer& layer) { return is_architecture(layer.op); };
+    if (std::ranges::any_of(schedule.network.layers, trains)) return begins;  // of this stage, perhaps none
     throw InputError(fmt::format(
         "--plan '{}': network '{}' has no shares of mixed operators (parameter) that bilevel=on would train "
         "in turn with its weights; darts-small has",
@@ -77,7 +72,6 @@ public:
     using MethodSteps::MethodSteps;
 
     bool makes_gradient(int bucket) const override { return updates(bucket); }
-    bool sum(int bucket) override { return !updates(bucket); }  // nobody asks for it
     bool updates(int bucket) const override {
         const int first = context_.part.buckets[at(bucket)].layers.front();
         return is_architecture(context_.layers()[at(first)].op) == (context_.item.micro_batch == 0);

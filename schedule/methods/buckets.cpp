@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace rehearse::schedule {
 
@@ -39,6 +40,16 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
         result.push_back(joined(axes, mesh));
     }
     return result;
+}
+
+BySamples by_samples(int axis, Mesh& mesh) {
+    std::set<int> shared, own;
+    for (int i = 0; axis >= 0 && i < static_cast<int>(mesh.axes.size()); ++i) {
+        const Axis& each = mesh.axes[at(i)];
+        if (each.size == 1 || !runs_along(mesh, axis, i)) continue;
+        (shards({.axes = {each}}) > 1 ? own : shared).insert(i);
+    }
+    return {joined(shared, mesh), joined(own, mesh)};
 }
 
 std::vector<Bucket> make_buckets(const Network& network, DataType wire, Bytes first, Bytes limit,

@@ -17,6 +17,13 @@ namespace rehearse::schedule {
 /// these axes do not stand next to each other.
 std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data = true);
 
+/// Of the ranks along an axis of axes_of_sums: those that share samples, each of which has a part of the gradient of
+/// these, and those with samples of their own; -1: there is one. Adds both axes to the mesh. InputError as above.
+struct BySamples {
+    int shared = -1, own = -1;
+};
+BySamples by_samples(int axis, Mesh& mesh);
+
 /// Returns buckets of the layers with weights, packed in the order in which the backward pass makes their gradients,
 /// those of one axis together. A bucket closes as soon as it holds `limit` bytes (the first: the smaller of `first` and
 /// `limit`), so it is at least that large, but the last. No bucket goes on beyond a layer of `begins`. A layer of

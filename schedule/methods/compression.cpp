@@ -43,19 +43,13 @@ constexpr std::array words{
          read_compress},
 };
 
-// Of what is gathered instead of summed.
-constexpr std::array conflicts{
-    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch"},
-    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
-    Conflict{"spatial", When::later, "gradients of shared images would have to be summed before"},
-};
 constexpr std::array features{
     Feature{"compress=fp16", "data:compress=fp16",
             [](const Asked& a) { return a.plan.methods.get<Rounding>().type.has_value(); }},
     Feature{"compress=1bit", "data:compress=1bit",
-            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::one_bit; }, conflicts},
+            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::one_bit; }},
     Feature{"compress=top", "data:compress=top(0.25)",
-            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::top; }, conflicts},
+            [](const Asked& a) { return a.plan.methods.get<Compression>().kind == Kind::top; }},
 };
 
 class CompressedSteps : public MethodSteps {
@@ -63,18 +57,21 @@ public:
     using MethodSteps::MethodSteps;
 
     bool sum(int bucket) override {
-        const std::int64_t ranks = buckets_.sharing(bucket);
-        if (ranks == 1) return true;
+        if (buckets_.sharing(bucket) == 1) return true;
+        const BucketSteps::Summed summed = buckets_.sum_of_samples(bucket);
+        if (summed.along == none) return true;  // it is the whole batch's
+        const std::int64_t ranks = size_of(context_.schedule.mesh, summed.along);
         const auto& by = context_.schedule.methods.get<Compression>();
         const std::int64_t whole = context_.part.buckets[at(bucket)].elements;
         Communicate action = buckets_.message(bucket, CollectiveKind::all_gather);
+        action.axis = AxisIndex{summed.along};
         action.content = Content::compressed;
         action.type = DataType::f32;
         action.elements = ranks * compressed_words(by, whole);
         // Gradients and what was left out; what is chosen of them; what all ranks send.
         action.beside = {{sum_of(whole), 2}};
         action.beside.push_back(by.kind == Kind::one_bit ? Work{sum_of(whole), ranks} : Work{sum_of(action.elements)});
-        context_.ready_by[at(bucket)] = buckets_.append(std::move(action), {context_.last_compute});
+        context_.ready_by[at(bucket)] = buckets_.append(std::move(action), summed.after);
         return true;
     }
 };

@@ -39,7 +39,6 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts{
-    Conflict{"zero", When::later, "weights would have to be gathered after each update of a step"},
     Conflict{"compress=fp16", When::later, "how far rounding reaches behind the inverses is not bounded"},
     Conflict{"compress=1bit", When::later, "what is sent would hang on how the inverses are rounded"},
     Conflict{"compress=top", When::later, "what is sent would hang on how the inverses are rounded"},
@@ -95,6 +94,8 @@ public:
             buckets_.append(std::move(action), {context_.last_compute}, fmt::format("bucket{}:factors", b)));
     }
 
+    bool reads_sum(int b) const override { return preconditioned(b); }
+
     /// Each rank's own layers, then what has become of their gradients, to all.
     void before_updates() override {
         std::vector<int> sums;
@@ -110,12 +111,20 @@ public:
             action.content = Content::directions;
             action.algorithm = {.name = "tree"};
             action.type = DataType::f32;
-            action.root = owners_[at(b)];
+            action.root = first_of_shard(owners_[at(b)], action.axis);
             context_.ready_by[at(b)] = buckets_.append(std::move(action), {made});
         }
     }
 
 private:
+    /// Along an axis, of the ranks that share the samples of a shard: all of these have its directions.
+    std::int64_t first_of_shard(std::int64_t shard, int axis) const {
+        const Mesh& mesh = context_.schedule.mesh;
+        RankIndex rank{0};
+        while (shard_of(mesh, rank) != shard) ++rank;
+        return place_on(mesh, axis, rank);
+    }
+
     bool preconditioned(int b) const { return owners_[at(b)] >= 0; }
 
     void precondition(std::string_view what, Work work, std::vector<int> after) {

@@ -16,20 +16,26 @@ namespace rehearse::schedule {
 
 namespace {
 
-/// Steps of the compute stream that follow each other and read the weights of one bucket.
+/// Steps of the compute stream that follow each other and read the weights of one bucket; the step that updated these
+/// before, in the same step of training.
 struct Use {
-    int bucket = none, first = 0, last = 0;
+    int bucket = none, first = 0, last = 0, updated = none;
 };
 
 std::vector<Use> uses_of(const Mesh& mesh, const RankClass& rank_class) {
     const std::vector<int> used = buckets_used(rank_class);
     std::vector<Use> uses;
+    std::vector<int> updated(rank_class.part.buckets.size(), none);
     for (std::size_t i = 0; i < used.size(); ++i) {
+        const auto* update = std::get_if<Update>(&rank_class.steps[i].action);
+        if (update != nullptr) updated[at(update->bucket)] = static_cast<int>(i);
         if (used[i] == none) continue;
         const int axis = rank_class.part.buckets[at(used[i])].axis;
         if (axis == none || size_of(mesh, axis) == 1) continue;
         const auto step = static_cast<int>(i);
-        if (uses.empty() || uses.back().bucket != used[i]) uses.push_back({used[i], step, step});
+        const int last_update = updated[at(used[i])];
+        if (uses.empty() || uses.back().bucket != used[i] || uses.back().updated != last_update)
+            uses.push_back({used[i], step, step, last_update});
         uses.back().last = step;
     }
     return uses;
@@ -52,7 +58,7 @@ std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, D
     std::vector<Gather> gathers;
     std::set<std::string> names;
     for (std::size_t r = 0; r < uses.size(); ++r) {
-        if (r >= 2 && uses[r].bucket == uses[r - 2].bucket) continue;
+        if (r >= 2 && uses[r].bucket == uses[r - 2].bucket && uses[r].updated == uses[r - 2].updated) continue;
         const auto& compute = std::get<Compute>(rank_class.steps[at(uses[r].first)].action);
         Communicate action{.kind = CollectiveKind::all_gather,
                            .axis = AxisIndex{rank_class.part.buckets[at(uses[r].bucket)].axis},
@@ -65,8 +71,8 @@ std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, D
             fmt::format("bucket{}:allgather:{}#{}", uses[r].bucket,
                         compute.problem.pass == Pass::forward ? "forward" : "backward", compute.micro_batch);
         Step step{unique_name(std::move(name), names), communicator_stream(mesh, action.axis), std::move(action), {}};
-        const int before = r == 0 ? uses[0].first : r == 1 ? uses[0].first : uses[r - 2].last + 1;
-        gathers.push_back({before, uses[r].first, r < 2 ? none : uses[r - 2].last, std::move(step)});
+        const int after = std::max(r < 2 ? none : uses[r - 2].last, uses[r].updated);
+        gathers.push_back({after == none ? uses[0].first : after + 1, uses[r].first, after, std::move(step)});
     }
     return gathers;
 }
@@ -127,6 +133,7 @@ std::int64_t most_gathered(const RankClass& rank_class) {
         const auto* action = std::get_if<Communicate>(&rank_class.steps[i].action);
         if (used[i] != none) last[at(used[i])] = static_cast<int>(i);
         if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::all_gather) continue;
+        if (action->content != Content::usual) continue;
         release(at(action->bucket()));
         gathered[at(action->bucket())] = last[at(action->bucket())] = static_cast<int>(i);
     }

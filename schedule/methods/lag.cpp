@@ -29,7 +29,6 @@ constexpr std::array words{
 
 constexpr std::array conflicts{
     Conflict{"overlap=off", When::never, "it sums gradients beside the whole next step"},
-    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch", {}, "write zero=2"},
     Conflict{"pipedream", When::never, "schedule=pipedream updates after every micro-batch"},
 };
 constexpr std::array features{

@@ -34,6 +34,8 @@ public:
     virtual void made_gradient(int /*bucket*/) {}
     /// Brings the gradients of `bucket` together in a way of its own; false: they are summed.
     virtual bool sum(int /*bucket*/) { return false; }
+    /// Whether some rank reads all of the sum of `bucket`, also where ranks keep their shares of it.
+    virtual bool reads_sum(int /*bucket*/) const { return false; }
     /// The gradients of `bucket` have been summed, or would have been if anybody shared its weights.
     virtual void summed(int /*bucket*/) {}
     /// Whether the weights of `bucket` are updated after this part of the batch.

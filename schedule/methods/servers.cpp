@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/stages.hpp"
@@ -64,10 +67,6 @@ constexpr std::array conflicts{
     Conflict{"lag=1", When::never, "a server applies gradients at once"},
     Conflict{"dense=shared", When::later, "each rank goes its own way, and none has all of the shared layers"},
     Conflict{"tables=shared", When::later, "the ranks look up for each other and cannot go their own ways"},
-    Conflict{"pipe", When::later, "each stage would have servers of its own"},
-    Conflict{"compress=fp16", When::later, "servers are sent gradients as they are"},
-    Conflict{"compress=1bit", When::later, "servers are sent gradients as they are"},
-    Conflict{"compress=top", When::later, "servers are sent gradients as they are"},
     Conflict{"kfac", When::later, "servers update by gradients alone"},
     Conflict{"local", When::never, "servers of models keep their average", "elastic",
              "say by how much models are pulled to it, like elastic=0.1"},
@@ -122,7 +121,9 @@ public:
           traded_by_(context.part.buckets.size(), none) {}
 
     bool makes_gradient(int bucket) const override { return !vectors_[at(bucket)]; }
-    void summed(int bucket) override { push_pull(bucket); }
+    void summed(int bucket) override {
+        if (!averages()) push_pull(bucket);
+    }
     bool update() override {
         if (averages()) return false;
         for (int b = 0; b < buckets_.count(); ++b) hand_on(b);
@@ -135,6 +136,9 @@ public:
 private:
     bool averages() const { return context_.schedule.methods.get<Averaging>().period > 0; }
 
+    /// Samples of a step of these ranks.
+    std::int64_t batch() const { return context_.samples * context_.schedule.micro_batches; }
+
     /// What a bucket's server computes for one trade.
     std::vector<Problem> work(int b) const {
         const Bucket& bucket = context_.part.buckets[at(b)];
@@ -143,22 +147,35 @@ private:
         if (averages()) return {{Add{{bucket.elements}, 2}, Pass::forward, 1, DataType::f32}};
         std::vector<Problem> result;
         if (vectors_[at(b)]) {
-            result.push_back({context_.layers()[at(bucket.layers.front())].op, Pass::backward_weights,
-                              schedule.batch_per_rank, DataType::f32});
+            result.push_back(
+                {context_.layers()[at(bucket.layers.front())].op, Pass::backward_weights, batch(), DataType::f32});
+        } else if (schedule.methods.get<Compression>() != Compression{} || schedule.methods.get<Rounding>().type) {
+            result.push_back(sum_of(bucket.elements));  // gradients again, of what has come
         }
         const Op op = update_op(schedule.optimizer, bucket.elements, tensors(context_.part.network, bucket));
         result.push_back({op, Pass::update, 1, update_type(schedule.precision)});
         return result;
     }
 
+    /// Of a bucket's gradients, in elements of the type in which weights come back.
+    std::int64_t elements_sent(std::int64_t whole) const {
+        const Schedule& schedule = context_.schedule;
+        const Bytes each = size_of(wire_type(schedule.precision));
+        const auto& by = schedule.methods.get<Compression>();
+        const std::optional<DataType> rounded = schedule.methods.get<Rounding>().type;
+        Bytes sent = static_cast<double>(whole) * (rounded ? size_of(*rounded) : each);
+        if (by != Compression{}) sent = static_cast<double>(compressed_words(by, whole)) * size_of(DataType::f32);
+        return static_cast<std::int64_t>(std::ceil(sent / each));
+    }
+
     void push_pull(int b) {
         const Bucket& bucket = context_.part.buckets[at(b)];
-        std::int64_t sent = bucket.elements;
+        std::int64_t sent = elements_sent(bucket.elements);
         std::vector<int> after{context_.last_compute, context_.ready_by[at(b)]};
         if (vectors_[at(b)]) {
             const int layer = bucket.layers.front();
             const auto& dense = std::get<MatMul>(context_.layers()[at(layer)].op);
-            sent = context_.schedule.batch_per_rank * dense.m * (dense.n + dense.k);
+            sent = batch() * dense.m * (dense.n + dense.k);
             const std::vector<int>& gradients = context_.gradient_by[at(layer)];
             after.insert(after.end(), gradients.begin(), gradients.end());
         }

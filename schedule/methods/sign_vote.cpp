@@ -28,16 +28,14 @@ constexpr std::string_view equal_votes = "a rank with fewer samples would have t
 constexpr std::string_view no_gradients = "no gradients are sent";
 constexpr std::string_view signs_already = "signs are sent already";
 constexpr std::array conflicts{
-    Conflict{"zero=3", When::later, "zero=3 sums gradients after each micro-batch"},
-    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
-    Conflict{"spatial", When::never, "a rank's gradients are of pieces of images: their sum has a sign, they have not"},
     Conflict{"shares", When::never, equal_votes},
     Conflict{"allreduce=adasum", When::never, "votes are counted, gradients not combined"},
     Conflict{"compress=fp16", When::never, signs_already},
     Conflict{"compress=1bit", When::never, signs_already},
     Conflict{"compress=top", When::never, signs_already},
     Conflict{"local", When::never, no_gradients},
-    Conflict{"server", When::later, "servers are sent gradients as they are"},
+    Conflict{"server", When::never, "a server takes one push after the other, of which none is a vote", "groups",
+             "let groups of ranks vote: groups=N"},
     Conflict{"kfac", When::never, "directions are of sums of gradients"},
 };
 constexpr std::array features{
@@ -50,14 +48,18 @@ public:
     using MethodSteps::MethodSteps;
 
     bool sum(int bucket) override {
-        const std::int64_t ranks = buckets_.sharing(bucket), whole = context_.part.buckets[at(bucket)].elements;
-        if (ranks == 1) return true;  // nobody to vote with: its gradients are applied
+        if (buckets_.sharing(bucket) == 1) return true;  // nobody to vote with: its gradients are applied
+        const BucketSteps::Summed summed = buckets_.sum_of_samples(bucket);
+        if (summed.along == none) return true;
+        const std::int64_t whole = context_.part.buckets[at(bucket)].elements;
+        const std::int64_t ranks = size_of(context_.schedule.mesh, summed.along);
         Communicate action = buckets_.message(bucket, CollectiveKind::all_gather);
+        action.axis = AxisIndex{summed.along};
         action.content = Content::compressed;
         action.type = DataType::f32;
         action.elements = ranks * words_of_signs(whole);
         action.beside = {{sum_of(whole), 1 + ranks}};  // signs are taken of gradients, and of all ranks counted
-        context_.ready_by[at(bucket)] = buckets_.append(std::move(action), {context_.last_compute});
+        context_.ready_by[at(bucket)] = buckets_.append(std::move(action), summed.after);
         return true;
     }
 };

@@ -129,12 +129,8 @@ constexpr std::array conflicts_of_zero3{
 constexpr std::string_view whole_gradients = "it combines whole gradients of one network, in f32";
 constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
-    Conflict{"sequence=on", When::later, "gradients of shared rows would have to be summed before"},
-    Conflict{"spatial", When::never, whole_gradients},
     Conflict{"expert", When::later, whole_gradients},
     Conflict{"groups", When::later, whole_gradients},
-    Conflict{"zero=2", When::later, "it gathers what it has combined to all"},
-    Conflict{"zero=3", When::later, "it gathers what it has combined to all"},
     Conflict{"compress=fp16", When::never, whole_gradients},
     Conflict{"dense=shared", When::later, whole_gradients},
     Conflict{"tables=shared", When::later, whole_gradients},

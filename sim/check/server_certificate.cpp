@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/methods/servers.hpp"
@@ -14,11 +15,21 @@ namespace rehearse::sim {
 
 namespace {
 
-const PushPull& push_pull_of(const Event& event, const Steps& steps) {
-    for (const Step& step : steps.schedule().classes.front().steps) {
-        const auto* push_pull = std::get_if<PushPull>(&step.action);
-        if (push_pull != nullptr && push_pull->bucket == event.bucket) return *push_pull;
+/// The least that it can take: each stage of a pipeline has its own bucket of that number.
+Seconds least_of(const Event& event, const Steps& steps, const Wiring& wiring) {
+    const std::int64_t server = event.rank - steps.ranks();
+    const DeviceClass& device = wiring.device_class(device_of_server(steps.schedule(), server));
+    std::optional<Seconds> least;
+    for (const RankClass& rank_class : steps.schedule().classes) {
+        for (const Step& step : rank_class.steps) {
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
+            if (push_pull == nullptr || push_pull->bucket != event.bucket || push_pull->server != server) continue;
+            Seconds all;
+            for (const Problem& problem : push_pull->work) all += least_time(problem, device);
+            least = std::min(least.value_or(all), all);
+        }
     }
+    if (least) return *least;
     refuse(fmt::format("{} is no trade of the schedule", name(event)));
 }
 
@@ -30,12 +41,8 @@ void certify_servers(std::span<const Event> events, const Steps& steps, const Wi
     std::map<std::int64_t, std::vector<const Event*>> by_server;
     for (const Event& event : events) {
         if (event.rank < steps.ranks()) continue;
-        const PushPull& push_pull = push_pull_of(event, steps);
-        Seconds least;
-        const std::int64_t device = device_of_server(steps.schedule(), event.rank - steps.ranks());
-        for (const Problem& problem : push_pull.work) least += least_time(problem, wiring.device_class(device));
-        at_least(event, least, "peak rate or memory of its server allow", slack);
-        ++served[{event.iteration, push_pull.bucket}];
+        at_least(event, least_of(event, steps, wiring), "peak rate or memory of its server allow", slack);
+        ++served[{event.iteration, event.bucket}];
         by_server[event.rank].push_back(&event);
     }
     for (const auto& [key, count] : trades) {

@@ -20,6 +20,31 @@ namespace s4u = simgrid::s4u;
 
 namespace {
 
+std::vector<Program> programs_of(const Schedule& schedule) {
+    std::vector<Program> programs;
+    for (const RankClass& rank_class : schedule.classes) programs.push_back(sim::program_of(rank_class));
+    return programs;
+}
+
+/// Ranks with the same coordinate on `groups`, or, without groups, `data`, are in step (all, where there is neither),
+/// those of each stage of a pipeline by themselves.
+std::vector<WorkerGroup> groups_of(const Steps& steps) {
+    const Mesh& mesh = steps.schedule().mesh;
+    const int named = axis_index(mesh, "groups"), pipe = axis_index(mesh, "pipe");
+    const int axis = named >= 0 ? named : axis_index(mesh, "data");
+    std::map<std::pair<std::int64_t, int>, WorkerGroup> found;
+    for (RankIndex rank{0}; rank < steps.ranks(); ++rank) {
+        const int rank_class = steps.class_of(rank);
+        WorkerGroup& group = found[{axis < 0 ? 0 : place_on(mesh, axis, rank), rank_class}];
+        group.ranks.push_back(rank);
+        group.rank_class = rank_class;
+        group.stage = pipe < 0 ? 0 : place_on(mesh, pipe, rank);
+    }
+    std::vector<WorkerGroup> groups;
+    for (auto& [place, group] : found) groups.push_back(std::move(group));
+    return groups;
+}
+
 class Run {
 public:
     Run(const Steps& steps, const Wiring& wiring, const Options& options)
@@ -27,16 +52,17 @@ public:
           schedule_(steps.schedule()),
           wiring_(wiring),
           iterations_(options.iterations == 1 ? settling_steps : options.iterations),
-          program_(program_of(schedule_.classes.front())),
+          programs_(programs_of(schedule_)),
+          groups_(groups_of(steps)),
           collectives_(schedule_.mesh, wiring, 0),
           simulation_(wiring, last_device() + 1, shared_wires()),
           servers_(steps, wiring, simulation_, timeline_) {
-        require(schedule_.classes.size() == 1, "ranks that trade have one program");
-        make_groups(options);
-        for (const Step& step : schedule_.classes.front().steps) {
-            const auto* push_pull = std::get_if<PushPull>(&step.action);
-            if (push_pull == nullptr) continue;
-            for (const WorkerGroup& group : groups_) servers_.expect(group, *push_pull, iterations_);
+        find_paces(options);
+        for (const WorkerGroup& group : groups_) {
+            for (const Step& step : steps_of(group)) {
+                const auto* push_pull = std::get_if<PushPull>(&step.action);
+                if (push_pull != nullptr) servers_.expect(group, *push_pull, iterations_);
+            }
         }
         price_collectives();
     }
@@ -56,20 +82,17 @@ public:
     }
 
 private:
-    /// Ranks with the same coordinate on it are a group: `groups`, or, without groups, `data`; -1: all are one.
-    int group_axis() const {
-        const int named = axis_index(schedule_.mesh, "groups");
-        return named >= 0 ? named : axis_index(schedule_.mesh, "data");
-    }
-    std::int64_t group_count() const {
-        const int axis = group_axis();
-        return axis < 0 ? 1 : size_of(schedule_.mesh, axis);
-    }
     /// For each group, where it has several communicators: they are taken to share all links all the time.
     std::vector<std::int64_t> shared_wires() const {
-        const bool several = std::ranges::count_if(program_.streams_used, is_communicator) > 1;
-        return std::vector<std::int64_t>(several ? at(group_count()) : 0, 1);
+        const bool several = std::ranges::any_of(programs_, [](const Program& program) {
+            return std::ranges::count_if(program.streams_used, is_communicator) > 1;
+        });
+        return std::vector<std::int64_t>(several ? groups_.size() : 0, 1);
     }
+    const std::vector<Step>& steps_of(const WorkerGroup& group) const {
+        return schedule_.classes[at(group.rank_class)].steps;
+    }
+    const Program& program_of(const WorkerGroup& group) const { return programs_[at(group.rank_class)]; }
 
     std::int64_t last_device() const {
         std::int64_t last = steps_.ranks() - 1;
@@ -79,12 +102,7 @@ private:
         return last;
     }
 
-    void make_groups(const Options& options) {
-        const int axis = group_axis();
-        groups_.resize(at(group_count()));
-        for (RankIndex rank{0}; rank < steps_.ranks(); ++rank) {
-            groups_[at(axis < 0 ? 0 : place_on(schedule_.mesh, axis, rank))].ranks.push_back(rank);
-        }
+    void find_paces(const Options& options) {
         for (int iteration = 0; iteration < iterations_; ++iteration) {
             std::vector<double> drawn(at(steps_.ranks()), 1);
             if (options.noise.sigma > 0) {
@@ -101,30 +119,34 @@ private:
     }
 
     void price_collectives() {
-        const std::vector<Step>& steps = schedule_.classes.front().steps;
-        collective_time_.resize(steps.size());
-        for (std::size_t i = 0; i < steps.size(); ++i) {
-            const auto* communicate = std::get_if<Communicate>(&steps[i].action);
-            if (communicate == nullptr) continue;
-            Collectives::Progress progress;
-            progress.ready.resize(at(steps_.ranks()));
-            collectives_.run(call_of(*communicate), Seconds{0}, progress);
-            collective_time_[i] = Seconds{std::ranges::max(progress.ready)} + steps_.extra(0, static_cast<int>(i));
+        for (std::size_t c = 0; c < schedule_.classes.size(); ++c) {
+            const std::vector<Step>& steps = schedule_.classes[c].steps;
+            std::vector<Seconds>& times = collective_time_.emplace_back(steps.size());
+            for (std::size_t i = 0; i < steps.size(); ++i) {
+                const auto* communicate = std::get_if<Communicate>(&steps[i].action);
+                if (communicate == nullptr) continue;
+                Collectives::Progress progress;
+                progress.ready.resize(at(steps_.ranks()));
+                collectives_.run(call_of(*communicate), Seconds{0}, progress);
+                times[i] =
+                    Seconds{std::ranges::max(progress.ready)} + steps_.extra(static_cast<int>(c), static_cast<int>(i));
+            }
         }
     }
 
     void start(WorkerGroup& group) {
-        for (const int waiters : program_.waiters) {
+        const Program& program = program_of(group);
+        for (const int waiters : program.waiters) {
             group.ended.push_back(waiters > 0 ? s4u::Semaphore::create(0) : nullptr);
         }
-        group.iteration = s4u::Barrier::create(static_cast<unsigned>(program_.streams_used.size()));
-        for (const Stream stream : program_.streams_used) {
+        group.iteration = s4u::Barrier::create(static_cast<unsigned>(program.streams_used.size()));
+        for (const Stream stream : program.streams_used) {
             simulation_.start(group.ranks.front(), [this, &group, stream] { work(group, stream); });
         }
     }
 
     void work(WorkerGroup& group, Stream stream) {
-        const std::vector<Step>& steps = schedule_.classes.front().steps;
+        const std::vector<Step>& steps = steps_of(group);
         Seconds when;
         for (int iteration = 0; iteration < iterations_; ++iteration) {
             for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -138,29 +160,56 @@ private:
 
     Seconds take(WorkerGroup& group, int step, int iteration, Seconds when) {
         const auto i = at(step);
-        for (const int before : program_.waits[i]) {
+        const Program& program = program_of(group);
+        for (const int before : program.waits[i]) {
             group.ended[at(before)]->acquire();
             when = std::max(when, simulation_.now());
         }
-        Event event = steps_.event(0, step);
+        Event event = steps_.event(group.rank_class, step);
         event.rank = group.ranks.front();
         event.iteration = iteration;
         event.start = when;
-        const Action& action = schedule_.classes.front().steps[i].action;
+        const Action& action = steps_of(group)[i].action;
         if (const auto* push_pull = std::get_if<PushPull>(&action)) {
             when = servers_.exchange(group, *push_pull, iteration, when);
         } else if (const auto* communicate = std::get_if<Communicate>(&action)) {
             event.bytes = collectives_.sent(call_of(*communicate), group.ranks.front());
-            when = after_collective(group, collective_time_[i], when);
+            when = after_collective(group, collective_time_[at(group.rank_class)][i], when);
+        } else if (const auto* send = std::get_if<Send>(&action)) {
+            when = sent(group, *send, steps_of(group)[i].stream, when);
+        } else if (const auto* recv = std::get_if<Recv>(&action)) {
+            channel(neighbour(schedule_.mesh, recv->axis, group.ranks.front(), recv->offset), group.ranks.front(),
+                    steps_of(group)[i].stream == Stream::receive_gradients)
+                .acquire();
+            when = std::max(when, simulation_.now());
         } else {
             when += std::max(duration(group, step) * group.pace[at(iteration)], least(group, action));
         }
         event.end = when;
         timeline_.events.push_back(std::move(event));
-        if (program_.waiters[i] == 0) return when;
+        if (program.waiters[i] == 0) return when;
         simulation_.sleep_until(when);
-        for (int waiter = 0; waiter < program_.waiters[i]; ++waiter) group.ended[i]->release();
+        for (int waiter = 0; waiter < program.waiters[i]; ++waiter) group.ended[i]->release();
         return when;
+    }
+
+    /// From each rank of a stage to its neighbour in another one, which takes it when it comes to it.
+    Seconds sent(const WorkerGroup& group, const Send& send, Stream stream, Seconds when) {
+        simulation_.sleep_until(when);
+        std::vector<std::pair<std::int64_t, std::int64_t>> ways;
+        for (const RankIndex rank : group.ranks)
+            ways.emplace_back(rank, neighbour(schedule_.mesh, send.axis, rank, send.offset));
+        const Seconds end = servers_.move(ways, send.bytes);
+        const RankIndex from = group.ranks.front();
+        channel(from, neighbour(schedule_.mesh, send.axis, from, send.offset), stream == Stream::send_gradients)
+            .release();
+        return end;
+    }
+
+    s4u::Semaphore& channel(RankIndex from, RankIndex to, bool gradients) {
+        s4u::SemaphorePtr& arrived = channels_[{from, to, gradients}];
+        if (arrived == nullptr) arrived = s4u::Semaphore::create(0);
+        return *arrived;
     }
 
     Seconds after_collective(const WorkerGroup& group, Seconds alone, Seconds when) {
@@ -174,7 +223,7 @@ private:
         const auto known = durations_.try_emplace({group.ranks.front(), step});
         if (!known.second) return known.first->second;
         Seconds most;
-        const bool computes = schedule_.classes.front().steps[at(step)].stream == Stream::compute;
+        const bool computes = steps_of(group)[at(step)].stream == Stream::compute;
         for (const RankIndex rank : group.ranks) {
             const double crowding = computes ? steps_.cores().crowding(rank) : 1;
             most = std::max(most, steps_.duration(step, rank) * crowding);
@@ -192,14 +241,15 @@ private:
     const Schedule& schedule_;
     const Wiring& wiring_;
     int iterations_;
-    Program program_;
+    std::vector<Program> programs_;  // by class
+    std::vector<WorkerGroup> groups_;
     Collectives collectives_;
     Simulation simulation_;
     Timeline timeline_;
     Servers servers_;
-    std::vector<WorkerGroup> groups_;
-    std::vector<Seconds> collective_time_;                       // by step
-    std::map<std::pair<std::int64_t, int>, Seconds> durations_;  // by first rank of a group and step
+    std::map<std::tuple<RankIndex, RankIndex, bool>, s4u::SemaphorePtr> channels_;  // what has come, and not been taken
+    std::vector<std::vector<Seconds>> collective_time_;                             // by class and step
+    std::map<std::pair<std::int64_t, int>, Seconds> durations_;                     // by first rank of a group and step
 };
 
 }  // namespace

@@ -49,46 +49,41 @@ s4u::CommPtr Servers::send(std::int64_t from, std::int64_t to, Bytes bytes) {
                                    static_cast<std::uint64_t>(bytes.value));
 }
 
+Seconds Servers::move(const std::vector<std::pair<std::int64_t, std::int64_t>>& ways, Bytes bytes) {
+    std::vector<s4u::CommPtr> comms;
+    for (const auto& [from, to] : ways) comms.push_back(send(from, to, bytes));
+    for (const s4u::CommPtr& comm : comms) comm->wait();
+    Seconds last = simulation_.now();
+    for (const auto& [from, to] : ways) {
+        const Seconds after = latency(from, to, bytes);
+        simulation_.land(from, to);
+        last = std::max(last, simulation_.now() + after);
+    }
+    simulation_.sleep_until(last);
+    return simulation_.now();
+}
+
 Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when) {
     simulation_.sleep_until(when);
     Server& server = servers_[at(push_pull.server)];
     const Bytes each = size_of(push_pull.type);
-    std::vector<s4u::CommPtr> comms;
-    std::vector<RankIndex> from;
+    std::vector<std::pair<std::int64_t, std::int64_t>> there, back;
+    std::size_t traders = 0;
     for (const RankIndex rank : group.ranks) {
         if (!trades(rank, push_pull)) continue;
-        from.push_back(rank);
-        if (rank != server.device) {
-            comms.push_back(send(rank, server.device, each * static_cast<double>(push_pull.sent)));
-        }
+        ++traders;
+        if (rank == server.device) continue;
+        there.emplace_back(rank, server.device);
+        back.emplace_back(server.device, rank);
     }
-    const auto over = [&](Bytes bytes, bool back) {
-        for (const s4u::CommPtr& comm : comms) comm->wait();
-        Seconds last = simulation_.now();
-        for (const RankIndex rank : from) {
-            if (rank == server.device) continue;
-            const std::int64_t sender = back ? server.device : rank, receiver = back ? rank : server.device;
-            const Seconds after = latency(sender, receiver, bytes);
-            simulation_.land(sender, receiver);
-            last = std::max(last, simulation_.now() + after);
-        }
-        simulation_.sleep_until(last);
-        comms.clear();
-    };
-    over(each * static_cast<double>(push_pull.sent), false);
+    move(there, each * static_cast<double>(push_pull.sent));
     const s4u::SemaphorePtr done = s4u::Semaphore::create(0);
-    for (std::size_t i = 0; i < from.size(); ++i) {
+    for (std::size_t i = 0; i < traders; ++i) {
         server.queue.push_back({&push_pull, &group, iteration, i == 0, done});
         server.waiting->release();
     }
-    for (std::size_t i = 0; i < from.size(); ++i) done->acquire();
-    for (const RankIndex rank : from) {
-        if (rank != server.device) {
-            comms.push_back(send(server.device, rank, each * static_cast<double>(push_pull.received)));
-        }
-    }
-    over(each * static_cast<double>(push_pull.received), true);
-    return simulation_.now();
+    for (std::size_t i = 0; i < traders; ++i) done->acquire();
+    return move(back, each * static_cast<double>(push_pull.received));
 }
 
 void Servers::serve(std::int64_t index) {
@@ -122,7 +117,7 @@ void Servers::serve(std::int64_t index) {
 
 void Servers::count(const Request& request) {
     if (!request.counts) return;
-    std::int64_t& updates = updates_[request.push_pull->bucket];
+    std::int64_t& updates = updates_[{request.group->stage, request.push_pull->bucket}];
     std::int64_t& has = request.group->version[request.push_pull->bucket];
     const auto stale = at(std::max<std::int64_t>(0, updates - has));
     if (stale_.size() <= stale) stale_.resize(stale + 1);

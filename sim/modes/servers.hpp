@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/timeline.hpp"
@@ -13,9 +14,11 @@
 
 namespace rehearse::sim {
 
-/// Ranks that are in step, and how far each stream's steps are.
+/// Ranks that are in step, and how far each stream's steps are; of a pipeline those of one stage.
 struct WorkerGroup {
     std::vector<RankIndex> ranks;
+    int rank_class = 0;
+    std::int64_t stage = 0;
     std::vector<double> pace;                       // by iteration
     std::vector<simgrid::s4u::SemaphorePtr> ended;  // by step; only where another stream waits
     simgrid::s4u::BarrierPtr iteration;
@@ -34,6 +37,9 @@ public:
     void start();
     /// Called by an actor of the group: all its ranks that trade push and pull, until the last of them has its weights.
     Seconds exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when);
+
+    /// Called by an actor: `bytes` from each first to each second device, until the last of them is there.
+    Seconds move(const std::vector<std::pair<std::int64_t, std::int64_t>>& ways, Bytes bytes);
 
     std::int64_t flows() const { return flows_; }
     /// How many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
@@ -67,7 +73,7 @@ private:
     Simulation& simulation_;
     Timeline& timeline_;
     std::vector<Server> servers_;
-    std::map<int, std::int64_t> updates_;  // by bucket
+    std::map<std::pair<std::int64_t, int>, std::int64_t> updates_;  // by stage and bucket
     std::vector<std::int64_t> stale_;
     std::int64_t flows_ = 0;
 };

@@ -147,6 +147,19 @@ inline Network tiny_decoder() {
                                8);
 }
 
+/// As tiny_decoder, with four experts in place of each block's dense layers.
+inline Network tiny_mixture() {
+    return models::transformer({.name = "tiny-mixture",
+                                .kind = models::TransformerKind::decoder,
+                                .layers = 2,
+                                .hidden = 16,
+                                .heads = 4,
+                                .vocabulary = 24,
+                                .positions = 8,
+                                .experts = 4},
+                               8);
+}
+
 /// Two operators with trained shares, twice by the same ones, and a third that adds nothing.
 inline Network mixed() {
     Network n{.name = "mixed", .layers = {}};

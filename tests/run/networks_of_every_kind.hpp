@@ -27,6 +27,7 @@ inline const std::vector<Network>& networks_of_every_kind() {
                                           tiny_dlrm(),
                                           mixture(),
                                           tiny_decoder(),
+                                          tiny_mixture(),
                                           mixed(),
                                           with_share(images()),
                                           with_share(tiny_decoder()),

@@ -105,6 +105,54 @@ TEST(SplitContext, LooksUpPartsOfSentencesOnAllRanks) {
     EXPECT_EQ(named(part.network, "head.scores").output, (Shape{4, 11}));  // of the same table
 }
 
+// Blocks of keys and values are 3 samples x 2 tokens x 16 numbers, and there is room for two. Forward the other rank's
+// come; backward they come again, and the gradients of each rank's go to it in two steps.
+TEST(SplitContext, ByARingHandsKeysOnAndTheirGradientsHome) {
+    const Schedule schedule = schedule_of(one_block(), "data=1,context=2:ring=on", 2, 3);
+    const std::string handed = "halo exchange of 192 along context";
+    EXPECT_THAT(moved(schedule),
+                ElementsAre(handed, handed, handed, handed,
+                            fmt::format("all-reduce of {} along data+context", 88 + 3 * 16 + 216 + 72 + 288 + 264)));
+    const Part& part = schedule.classes.front().part;
+    EXPECT_EQ(named(part.network, "layer0.attention").op,
+              (Op{Attention{.heads = 2, .queries = 2, .keys = 2, .head_size = 4, .causal = true, .packed = true}}));
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {  // rows r, r + 2: two blocks of one
+        if (part.network.layers[i].name != "input") continue;
+        EXPECT_THAT(part.origins[i].cuts, ElementsAre(Cut{0, 0, 1, 2}));
+    }
+}
+
+// What is computed, and what is handed on beside it, as core/ring_attention.hpp says.
+TEST(SplitContext, ByARingAttendsToOneBlockWhileTheNextComes) {
+    const Network network = models::load_network("gpt-h64-a4-l1-v128@32");
+    const Schedule schedule = schedule_of(network, "context=4:ring=on", 4, 1);
+    std::vector<std::string> names;
+    for (const Step& step : schedule.classes.front().steps) {
+        const std::string_view layer = "layer0.attention:";
+        if (step.name.starts_with(layer)) names.push_back(step.name.substr(layer.size()));
+    }
+    EXPECT_THAT(names, ElementsAre("keys1", "forward", "keys2", "forward:turn1", "keys3", "forward:turn2",
+                                   "forward:turn3", "keys:backward1", "backward_data", "keys:backward2", "gradients1",
+                                   "backward_data:turn1", "keys:backward3", "gradients2", "backward_data:turn2",
+                                   "gradients3", "backward_data:turn3", "gradients4"));
+}
+
+// Twice and three times two blocks of keys and values, and no more: not all probabilities, and no rows of others.
+TEST(SplitContext, ByARingHoldsTwoBlocks) {
+    const Network network = models::load_network("gpt-h64-a4-l4-v128@32");
+    const auto of = [&](std::string_view plan, std::int64_t devices) {
+        const Schedule schedule = schedule_of(network, plan, devices, 4);
+        return memory_use(schedule, schedule.classes.front()).activations.value;
+    };
+    EXPECT_NEAR(of("data=1,context=4:ring=on", 4) / of("data=1", 1), 0.25, 0.03);
+}
+
+// The heads need not be as many as the ranks.
+TEST(SplitContext, ByARingNeedsNoHeads) {
+    EXPECT_NO_THROW(split_context(one_block(), {"context", 0, 4, true}));
+    EXPECT_THROW(split_context(one_block(), {"context", 0, 3, true}), InputError);
+}
+
 TEST(SplitContext, RefusesWhatRanksCannotShare) {
     for (const auto& [network, ranks] :
          {std::pair{one_block(), 4}, std::pair{one_block(), 3}, std::pair{two_dense(), 2}}) {

@@ -53,7 +53,7 @@ protected:
         schedule::Job job = request_.job;
         job.devices = GetParam().devices;
         Screen screen{network_, machine_, request_.job};
-        for (const Shape& shape : shapes(job.devices, request_.most)) {
+        for (const Shape& shape : shapes(job.devices, request_.most, {1, tokens_of(network_)})) {
             for (Choices& choices : choices_of(shape, *job.global_batch, request_.variety)) {
                 const std::optional<Estimate> estimate = screen.estimate(choices);
                 if (!estimate) continue;

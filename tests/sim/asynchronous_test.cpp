@@ -90,6 +90,32 @@ TEST(Asynchronous, ASlowRankKeepsNobodyElse) {
     EXPECT_NEAR(1 / uneven.step, (1 / (0.1 + apart) + 1 / (0.3 + apart)) / 2, 0.05 / uneven.step);
 }
 
+// Two stages hand a word on and back, 2 us each way; then both trade 40 MB at the same time through the server's one
+// link. Each has a bucket 0 of its own.
+TEST(Asynchronous, StagesOfAPipelineTradeWhatEachHas) {
+    Machine machine = one_device_nodes(3, Star{});
+    Schedule schedule = trading(machine, 1, Seconds{0.010}, Seconds{1e-6});
+    const Step last_work = compute_step(machine, "last_work", Seconds{0.020});
+    schedule.mesh = {{{"pipe", 2}}};
+    schedule.class_axes = {0};
+    schedule.classes.push_back(schedule.classes.front());
+    const auto message = [](std::int64_t offset) { return Send{AxisIndex{0}, offset, Bytes{4}}; };
+    const auto arrival = [](std::int64_t offset) { return Recv{AxisIndex{0}, offset, Bytes{4}}; };
+    std::vector<Step>& first = schedule.classes[0].steps;
+    const Step trade = first.back();
+    first.back() = {"on", Stream::send_activations, message(1), {0}};
+    first.push_back({"back", Stream::receive_gradients, arrival(1), {}});
+    first.push_back({"bucket0:trade", Stream::send_gradients, trade.action, {2}});
+    schedule.classes[1].steps = {{"come", Stream::receive_activations, arrival(-1), {}},
+                                 {"last_work", Stream::compute, last_work.action, {0}},
+                                 {"back", Stream::send_gradients, message(-1), {1}},
+                                 {"bucket0:trade", Stream::send_gradients, trade.action, {1}}};
+    const Predicted both = predicted(schedule, machine);
+    EXPECT_NEAR(both.step, 0.030 + 2 * 2e-6 + 4 * way.value, 2e-4);
+    EXPECT_EQ(both.prediction.flows, settling_steps * (2 + 2 * 2));
+    EXPECT_THAT(both.prediction.staleness, ElementsAre(2 * settling_steps));
+}
+
 // Without noise both are on the link at the same time, with noise hardly ever.
 TEST(Asynchronous, NoiseIsOfEachStepAnew) {
     Machine machine = one_device_nodes(3, Star{});

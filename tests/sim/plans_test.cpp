@@ -168,6 +168,20 @@ TEST(SharedExperts, FoldedAgreesWithExact) {
     }
 }
 
+/// Heads exchanged, or blocks of keys handed around a ring beside what is computed of the last ones.
+TEST(SharedSequences, FoldedAgreesWithExact) {
+    const Machine machine = four_device_nodes(8);
+    for (const char* plan : {"data=4,context=4", "data=2,context=8:ring=on", "data=2,context=4:ring=on,tensor=2",
+                             "pipe=2:microbatches=4,data=4,context=2:ring=on"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("gpt-h64-a4-l2-v512@64"), machine, schedule::parse_plan(plan),
+                                    {.devices = 16, .batch_per_device = 8});
+        const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+        const double folded = step_time(simulate(schedule, machine, {.mode = Mode::folded}).timeline).value;
+        EXPECT_NEAR(folded / exact, 1, 0.005) << plan;
+    }
+}
+
 /// Rows lent along each axis, sums over the grid: as many messages as there are, in both modes.
 TEST(Spatial, FoldedAgreesWithExact) {
     const Machine machine = four_device_nodes(4);

@@ -17,7 +17,7 @@ public:
 
 private:
     void compute(const Buffers& b, float* /*scratch*/) override {
-        turns_.take(b.fixed, b.first_row);
+        turns_.take(b.fixed, b.first_row, b.places);
         const float* const from = forward_ ? b.src[0].data() : b.diff_dst.data();
         float* const to = forward_ ? b.dst.data() : b.diff_src[0].data();
         share(lines_, 1, workers_, [&](std::int64_t /*worker*/, Stretch part) {
