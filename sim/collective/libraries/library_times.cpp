@@ -132,6 +132,17 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     return base + std::max({first + through, pieces.loops * steps / n * trip, posted});
 }
 
+/// By Simple a rank passes a chunk on when it has all of it, as fast as a thread block copies or its share of the wire.
+/// Where a rendezvous takes longer the larger its message, that figure was measured with it.
+double LibraryTimes::filling(double chunk, double levels, double blocks, LibraryProtocol protocol) const {
+    const Communicator& c = priced_;
+    if (protocol != Protocol::simple) return 0;
+    const double both = c.nodes == 2 ? 1 : 2;
+    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2), sent = chunk / 1000 * both * blocks / wire();
+    const double known = rendezvous(tree_message(chunk, protocol));
+    return std::max(2 * (static_cast<double>(c.view.devices - 1) * copied + levels * (sent - known)), 0.0);
+}
+
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
 double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blocks) const {
     const Communicator& c = priced_;
@@ -151,7 +162,7 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + std::max({through, posted, passing_on(bytes / b, q)});
+    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_on(bytes / b, q)});
 }
 
 /// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first

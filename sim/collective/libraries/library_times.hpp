@@ -55,6 +55,8 @@ private:
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     /// us that the thread of a network card is busy with a ring's messages.
     double ring_posted(const RingPieces& pieces, double steps, LibraryProtocol protocol, double blocks) const;
+    /// us until the first chunk of a tree has gone all its way.
+    double filling(double chunk, double levels, double blocks, LibraryProtocol protocol) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double nvls_time(double bytes, Estimate estimate) const;
     double once_across(double bytes, Estimate estimate) const;
