@@ -118,7 +118,8 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const RingPieces pieces = ring_pieces(bytes / b / n, q);
     const double posted = ring_posted(pieces, steps, q, b);
     const double carried = ring_carried();
-    const double rate = std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
+    const double rate =
+        std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
     const double inside = inside_step(c, false, q) + through_switch();
     const double network = network_step(c, false, q) * transport_->step;
@@ -138,7 +139,8 @@ double LibraryTimes::filling(double chunk, double levels, double blocks, Library
     const Communicator& c = priced_;
     if (protocol != Protocol::simple) return 0;
     const double both = c.nodes == 2 ? 1 : 2;
-    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2), sent = chunk / 1000 * both * blocks / wire();
+    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2),
+                 sent = chunk / 1000 * both * blocks / wire();
     const double known = rendezvous(tree_message(chunk, protocol));
     return std::max(2 * (static_cast<double>(c.view.devices - 1) * copied + levels * (sent - known)), 0.0);
 }
@@ -192,7 +194,10 @@ double LibraryTimes::exchange_time(double bytes) const {
     if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, Protocol::simple);
     const double leaving = bytes * p * (n - p) / n;
     const double through = leaving / 1000 / (wire() * (c.view.devices > c.view.rails ? transport_->exchange_share : 1));
-    double posted = 2 * (n - p) * p / static_cast<double>(c.view.rails) * transport_->gap_eager;
+    // A device's own thread posts a message out and one in, in the library's posting time, or a card takes them in
+    // turn.
+    double posted =
+        (n - p) * std::max(c.version->posting, 2 * p / static_cast<double>(c.view.rails) * transport_->gap_eager);
     if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
     const double first = c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step;
     return first + std::max({inside, through, posted});
