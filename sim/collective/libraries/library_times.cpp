@@ -133,16 +133,18 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     return base + std::max({first + through, pieces.loops * steps / n * trip, posted});
 }
 
-/// By Simple a rank passes a chunk on when it has all of it, as fast as a thread block copies or its share of the wire.
-/// Where a rendezvous takes longer the larger its message, that figure was measured with it.
-double LibraryTimes::filling(double chunk, double levels, double blocks, LibraryProtocol protocol) const {
+/// By Simple a rank passes a chunk on when it has all of it, as fast as a thread block copies; by LL and LL128 line by
+/// line, but what goes to another node waits for the whole chunk, and takes its share of the wire. Where a rendezvous
+/// takes longer the larger its message, that figure was measured with it. One chunk's share of the wire is in the
+/// data's.
+double LibraryTimes::filling(double chunk, double levels, double blocks, LibraryProtocol q) const {
     const Communicator& c = priced_;
-    if (protocol != Protocol::simple) return 0;
-    const double both = c.nodes == 2 ? 1 : 2;
-    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2),
-                 sent = chunk / 1000 * both * blocks / wire();
-    const double known = rendezvous(tree_message(chunk, protocol));
-    return std::max(2 * (static_cast<double>(c.view.devices - 1) * copied + levels * (sent - known)), 0.0);
+    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2);
+    const double sent = chunk * on_wire(q) / 1000 * blocks / wire();
+    const double written = q == Protocol::ll ? passing_on(std::max(chunk - ll_lines, 0.0), q) : copied;
+    const double over_links = q == Protocol::simple ? 2 * static_cast<double>(c.view.devices - 1) * copied : 0;
+    const double between = 2 * levels * (sent + written - rendezvous(tree_message(chunk, q))) - sent;
+    return std::max(over_links + between, 0.0);
 }
 
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
