@@ -232,10 +232,14 @@ FittedFigures fit_figures(const std::vector<LibraryRow>& rows) {
         *std::ranges::find(library.architectures, trial.architecture(0).name, &LibraryArchitecture::name);
     const LibraryTransport before = transport;
     const LibraryArchitecture inside = architecture;
-    std::vector<Knob> knobs{{&architecture.ring_reached, reached}, {&architecture.nvls_reached, reached}};
+    std::vector<Knob> knobs;
     const bool several = std::ranges::any_of(rows, [](const LibraryRow& row) { return row.nodes > 1; });
     if (several) transport_knobs(transport, transport.through_cpu, knobs);
+    // Links inside after wires: what wires carry could be taken for what a ring reaches inside, not the other way
+    // round.
+    knobs.insert(knobs.end(), {{&architecture.ring_reached, reached}, {&architecture.nvls_reached, reached}});
     std::erase_if(knobs, [&](const Knob& knob) { return knob.figure == &transport.late_ll; });  // a version's
+    for (Knob& knob : knobs) knob.tried.push_back(*knob.figure);  // so that another's turn can bring it back
     std::vector<std::size_t> all(rows.size());
     std::iota(all.begin(), all.end(), 0);
     FittedFigures fitted{.figures = {}, .error_before = trial.deviation(all)};

@@ -66,6 +66,8 @@ struct LibraryVersion {
     /// A protocol with share 0 is not used.
     std::array<ByProtocol, 2> tree_share{}, ring_share{};
     std::string architecture;  // the only one that it is of; empty: all
+    /// Not one that chooses: what steps take, where the versions that choose have other measures (RCCL's shares).
+    bool prices = false;
     std::string source;
 };
 

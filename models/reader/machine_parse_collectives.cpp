@@ -95,6 +95,7 @@ LibraryVersion parse_version(Reader reader) {
         }
     }
     v.architecture = reader.text("architecture", "");
+    v.prices = reader.yes("prices", false);
     v.source = reader.source();
     reader.done();
     return v;

@@ -35,7 +35,7 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     sums_latency_ = machine.fabric.sums.latency.value.value * 1e6;
     for (const LibraryVersion& each : library.versions) {
         const bool ours = each.architecture.empty() || each.architecture == communicator_.view.architecture->name;
-        if (ours && (said.version == 0 || each.since <= said.version)) communicator_.version = &each;
+        if (ours && !each.prices && (said.version == 0 || each.since <= said.version)) communicator_.version = &each;
     }
     if (communicator_.version == nullptr)
         throw InputError(fmt::format("{}: machine '{}': {} of this version knows no {}", machine.origin, machine.name,
@@ -50,7 +50,6 @@ LibraryTimes::LibraryTimes(const Machine& machine, const CollectiveSoftware& sai
     transport_ = named == library.transports->end() ? &library.transports->front() : &*named;
     communicator_.transport = transport_;
     priced_ = communicator_;
-    if (communicator_.by_shares()) return;  // measured with that version
     for (const LibraryVersion& each : library.versions) {
         if (each.architecture.empty() || each.architecture == communicator_.view.architecture->name)
             priced_.version = &each;
@@ -69,6 +68,12 @@ double LibraryTimes::wire() const {
     const double through = view.nic_at == NicTurn::in_cpu ? transport_->through_cpu : 1;
     const double out = static_cast<double>(view.rails) * view.nic_wire * transport_->share * through;
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
+}
+
+double LibraryTimes::ring_carried() const {
+    const NodeView& view = priced_.view;
+    if (view.devices < 2) return wire();
+    return std::min(wire(), view.linked() ? view.total() * view.architecture->ring_reached : view.pcie);
 }
 
 double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
@@ -112,9 +117,10 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double steps = ring_steps(kind, c.ranks(), c.nodes).all;
     const RingPieces pieces = ring_pieces(bytes / b / n, q);
     const double posted = ring_posted(pieces, steps, q, b);
-    const double rate = std::min(wire() / on_wire(q), q == Protocol::simple ? wire() : estimate.bandwidth * steps / n);
+    const double carried = ring_carried();
+    const double rate =
+        std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
-    if (c.by_shares()) return std::max({estimate.time, bytes * steps / n / 1000 / wire(), posted});
     const double inside = inside_step(c, false, q) + through_switch();
     const double network = network_step(c, false, q) * transport_->step;
     // A thread block moves as much as a channel's half at its fastest.
@@ -125,6 +131,20 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double base = c.version->ring_base[static_cast<std::size_t>(q)];
     const double first = q == Protocol::simple ? transport_->unhidden * (estimate.latency - base) : 0;
     return base + std::max({first + through, pieces.loops * steps / n * trip, posted});
+}
+
+/// By Simple a rank passes a chunk on when it has all of it, as fast as a thread block copies; by LL and LL128 line by
+/// line, but what goes to another node waits for the whole chunk, and takes its share of the wire. Where a rendezvous
+/// takes longer the larger its message, that figure was measured with it. One chunk's share of the wire is in the
+/// data's.
+double LibraryTimes::filling(double chunk, double levels, double blocks, LibraryProtocol q) const {
+    const Communicator& c = priced_;
+    const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2);
+    const double sent = chunk * on_wire(q) / 1000 * blocks / wire();
+    const double written = q == Protocol::ll ? passing_on(std::max(chunk - ll_lines, 0.0), q) : copied;
+    const double over_links = q == Protocol::simple ? 2 * static_cast<double>(c.view.devices - 1) * copied : 0;
+    const double between = 2 * levels * (sent + written - rendezvous(tree_message(chunk, q))) - sent;
+    return std::max(over_links + between, 0.0);
 }
 
 /// Up a chain in each node and a double tree between nodes, and down again, in pieces.
@@ -146,7 +166,7 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + std::max({through, posted, passing_on(bytes / b, q)});
+    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_on(bytes / b, q)});
 }
 
 /// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
@@ -171,11 +191,15 @@ double LibraryTimes::exchange_time(double bytes) const {
     const auto n = static_cast<double>(c.ranks()), p = static_cast<double>(c.view.devices);
     const LibraryArchitecture& a = *c.view.architecture;
     const double links = c.view.linked() ? c.view.total() * std::min(a.ring_reached, 1.0) : c.view.pcie;
-    const double inside = p > 1 ? bytes * (p - 1) / n / 1000 / links : 0;
+    // Without links of their own, all that a device sends takes its PCIe link.
+    const double inside = p > 1 ? bytes * (c.view.linked() ? p - 1 : n - 1) / n / 1000 / links : 0;
     if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, Protocol::simple);
     const double leaving = bytes * p * (n - p) / n;
     const double through = leaving / 1000 / (wire() * (c.view.devices > c.view.rails ? transport_->exchange_share : 1));
-    double posted = 2 * (n - p) * p / static_cast<double>(c.view.rails) * transport_->gap_eager;
+    // A device's own thread posts a message out and one in, in the library's posting time, or a card takes them in
+    // turn.
+    double posted =
+        (n - p) * std::max(c.version->posting, 2 * p / static_cast<double>(c.view.rails) * transport_->gap_eager);
     if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
     const double first = c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step;
     return first + std::max({inside, through, posted});
@@ -207,12 +231,8 @@ double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best)
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {
     const Communicator& c = priced_;
-    // How often all data cross a node's cards, each way.
-    const bool tree_like = best.algorithm == tree || best.algorithm == nvls_tree;
-    const double crossing = tree_like && c.nodes > 2 ? 2 : 1;
     const std::int64_t blocks = thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
     if (best.algorithm == ring) return ring_time(kind, bytes, best, blocks);
-    if (c.by_shares()) return std::max(best.time, bytes * crossing / 1000 / wire());
     if (best.algorithm == tree) return tree_time(bytes, best, blocks);
     if (best.algorithm == nvls_tree) return nvls_time(bytes, best);
     return once_across(bytes, best);

@@ -55,11 +55,14 @@ private:
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     /// us that the thread of a network card is busy with a ring's messages.
     double ring_posted(const RingPieces& pieces, double steps, LibraryProtocol protocol, double blocks) const;
+    /// us until the first chunk of a tree has gone all its way.
+    double filling(double chunk, double levels, double blocks, LibraryProtocol protocol) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double nvls_time(double bytes, Estimate estimate) const;
     double once_across(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
     double wire() const;            // GB/s that leave a node over all its rails
+    double ring_carried() const;    // ... of rings, which go on from device to device inside it
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     double rendezvous(double message) const;
     double passing_on(double bytes, LibraryProtocol protocol) const;  // us of one thread block's lines by LL

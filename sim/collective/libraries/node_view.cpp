@@ -147,10 +147,23 @@ void all_cycles(std::vector<std::int64_t>& path, std::span<const double> capacit
     }
 }
 
+// Whether each of `n` devices can be reached from the first over links alone.
+bool join_all(std::span<const double> links, std::int64_t n) {
+    std::vector<std::int64_t> reached{0};
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+        for (std::int64_t next = 0; next < n; ++next) {
+            if (links[at(reached[i] * n + next)] > 0 && std::ranges::find(reached, next) == reached.end())
+                reached.push_back(next);
+        }
+    }
+    return std::ssize(reached) == n;
+}
+
 }  // namespace
 
 double NodeView::total() const {
     if (to_switch > 0 || devices < 2 || links.empty()) return devices < 2 ? 0 : to_switch;
+    if (!joined) return 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::int64_t i = 0; i < devices; ++i) {
         const auto row = std::span{links}.subspan(at(i * devices), at(devices));
@@ -194,6 +207,7 @@ NodeView view_of(const Machine& machine, const CollectiveSoftware& said, const N
         view.pcie = std::min(view.pcie, rate_of(next) * said.library->pcie_share);
     }
     if (n < 2) view.pcie = 0;
+    view.joined = join_all(view.links, n);
     add_network(view, machine, said, kind, paths, devices);
     return view;
 }

@@ -19,6 +19,7 @@ struct NodeView {
     const LibraryArchitecture* architecture = nullptr;
     std::int64_t devices = 1;   // that take part, of this node
     std::vector<double> links;  // links[i * devices + j]: from device i to j over links of their own
+    bool joined = true;         // links join all devices, if not each with each
     double to_switch = 0;       // of a device to switches that join all; 0: there are none
     double pcie = 0;            // the slowest way from a device to the next where no links join them
     std::int64_t rails = 0;     // network cards that these devices use
@@ -26,7 +27,7 @@ struct NodeView {
     double nic_wire = 0;        // the same by data sheets
     NicTurn nic_at = NicTurn::in_switch;
 
-    /// All that leaves a device over links to other devices; 0: it has none.
+    /// All that leaves a device over links to other devices; 0: it has none, or they leave others out of reach.
     double total() const;
     bool linked() const { return total() > 0; }
 };
