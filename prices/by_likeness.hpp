@@ -10,13 +10,10 @@
 
 namespace rehearse {
 
-/// Returns the product that a gradient of a product is, as a forward pass, where the device's board was measured on
-/// products forward: libraries run both by the same kernels. Nothing for other problems and devices.
-std::optional<Problem> gradient_as_product(const Problem& problem, const DeviceClass& device);
-
-/// Returns the price of a layer normalization's gradient where the forward pass alone was measured: as far beyond its
-/// bytes as the forward pass. Nothing for other problems and devices.
-std::optional<Price> gradient_of_norm(const Problem& problem, const DeviceClass& device);
+/// Returns the price of a product's or a layer normalization's gradient where the device's board was measured forward:
+/// of the product that the gradient is, which libraries run by the same kernels, and of a normalization that is as far
+/// beyond its bytes as the forward pass. Nothing for other problems and devices.
+std::optional<Price> gradient_price(const Problem& problem, const DeviceClass& device);
 
 /// Returns the price of attention, or of a GPU's loss over scores, that is not fused, on a device without tiles
 /// (prices/tile_model.hpp). Nothing for other problems, and where the device has a share of its own for the kind.

@@ -187,19 +187,6 @@ Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceCl
             fmt::format("{} times {}: {}", op.experts, to_string(Op{one}), each.source)};
 }
 
-// Of a board that was measured forward alone: a product's gradient is a product, a normalization's is as far from its
-// bytes.
-std::optional<Price> of_gradient(const Problem& problem, const DeviceClass& device) {
-    constexpr double transposed = 0.15;  // assumed: operands of a gradient lie the other way round
-    const auto product = gradient_as_product(problem, device);
-    if (!product) return gradient_of_norm(problem, device);
-    Price answer = price(*product, device);
-    answer.error = std::hypot(answer.error, transposed);
-    answer.source = "as the product that it is: " + answer.source;
-    answer.basis = Basis::modelled;
-    return answer;
-}
-
 // A convolution of a sort that no table has: of a volume by the images that are the same product, of which a library
 // may know less; else by the bound of a library's algorithms, unless the device has a share of its own for it.
 std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClass& device) {
@@ -252,7 +239,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
     if (device.model != nullptr) {
         auto answer = device.model->answer(problem);
         if (!answer || !answer->sampled) {
-            if (auto known = of_gradient(problem, device)) return *known;
+            if (auto known = gradient_price(problem, device)) return *known;
         }
         if (answer) {
             if (answer->whole) return on_this_board({answer->time, answer->error, answer->source}, problem, device);
