@@ -222,8 +222,7 @@ def video(name, frames=8, size=32):
 
 def clip(name):
     """MViT, whose positions are those of clips of one size."""
-    return lambda: (getattr(torchvision.models.video, name)(weights=None, spatial_size=(64, 64), temporal_size=8),
-                    (torch.zeros(2, 3, 8, 64, 64),), IMAGE)
+    return lambda: (getattr(torchvision.models.video, name)(weights=None), (torch.zeros(2, 3, 16, 224, 224),), IMAGE)
 
 
 def generator():
@@ -311,7 +310,7 @@ LARGE |= {"vit_l_16": vision("vit_l_16", image_size=64), "vit_l_32": vision("vit
           "inception_v3_aux": vision("inception_v3", 299, init_weights=False, aux_logits=True)}
 LARGE |= {f"{name}_aux": segmentation(name, aux=True) for name in (
     "fcn_resnet50", "fcn_resnet101", "deeplabv3_resnet101", "deeplabv3_mobilenet_v3_large")}
-LARGE |= {"mvit_v1_b": clip("mvit_v1_b"), "mvit_v2_s": clip("mvit_v2_s"), "s3d": video("s3d", 16, 64)}
+LARGE |= {"mvit_v1_b": clip("mvit_v1_b"), "mvit_v2_s": clip("mvit_v2_s"), "s3d": video("s3d", 16, 224)}
 
 # Heads beside the last one, which no graph for inference has.
 HEADS_IN_TRAINING = {"googlenet_aux", "inception_v3_aux"}
