@@ -15,7 +15,7 @@ namespace rehearse::sim {
 
 namespace {
 
-/// The least that it can take: each stage of a pipeline has its own bucket of that number.
+/// Returns the least that serving it can take. Each stage of a pipeline has a bucket of that number.
 Seconds least_of(const Event& event, const Steps& steps, const Wiring& wiring) {
     const std::int64_t server = event.rank - steps.ranks();
     const DeviceClass& device = wiring.device_class(device_of_server(steps.schedule(), server));
