@@ -25,7 +25,7 @@ struct Late {
         kernels::cuda::device(engine, {convolutions.front().get(), layers.get()}, {&kernels::reference::backend()});
 };
 
-constexpr DeviceOptions small{.rotating = Bytes{1 << 16}, .rounds = 3, .runs = 4, .square = 16, .copied = Bytes{4096}};
+const DeviceOptions small{.rotating = Bytes{1 << 16}, .rounds = 3, .runs = 4, .square = 16, .copied = Bytes{4096}};
 
 TEST(DeviceBench, TakesTheDevicesClockForEachRun) {
     Late late;
