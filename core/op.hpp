@@ -99,18 +99,19 @@ struct Pool {
     bool operator==(const Pool&) const = default;
 };
 
-/// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}; running mean and
-/// variance are state, not weights, and move towards this batch's by `momentum`. With `add` there is a second input of
-/// the same shape, a residual network's shortcut, that is added to the result; with `relu`, what is negative then is 0,
-/// and backward_data takes ReLU's slope from the sign of the output. Where an image lies in `parts` blocks on as many
-/// ranks, the last input is the sum of all ranks' ChannelSums: the statistics are the whole image's, the gradients of
-/// gamma and beta a part of theirs.
+/// Batch normalization over N, (D,) H, W in training mode; weights gamma {channels}, beta {channels}, none where it is
+/// not `affine`; running mean and variance are state, not weights, and move towards this batch's by `momentum`. With
+/// `add` there is a second input of the same shape, a residual network's shortcut, that is added to the result; with
+/// `relu`, what is negative then is 0, and backward_data takes ReLU's slope from the sign of the output. Where an image
+/// lies in `parts` blocks on as many ranks, the last input is the sum of all ranks' ChannelSums: the statistics are the
+/// whole image's, the gradients of gamma and beta a part of theirs.
 struct BatchNorm {
     std::int64_t channels = 1, height = 1, width = 1, depth = 0;
     bool relu = false, add = false;
     std::int64_t parts = 1;
     double epsilon = 1e-5;  // Ioffe and Szegedy 2015; also the default of PyTorch and ONNX, as is the momentum
     double momentum = 0.1;
+    bool affine = true;
     bool operator==(const BatchNorm&) const = default;
 };
 

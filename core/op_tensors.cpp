@@ -50,6 +50,7 @@ struct Weights : general::Weights {
         return {{"weights", {op.tables, op.vocabulary, op.width}}};
     }
     std::vector<WeightTensor> operator()(const BatchNorm& op) const {
+        if (!op.affine) return {};
         return {{"gamma", {op.channels}}, {"beta", {op.channels}}};
     }
     std::vector<WeightTensor> operator()(const Bias& op) const { return {{"bias", {op.shape.at(at(op.dim))}}}; }

@@ -90,7 +90,8 @@ Op parse_image(const ProblemParts& parts, std::string_view kind) {
                          .add = parts.has("add"),
                          .parts = parts.integer_or("parts", 1),
                          .epsilon = parts.find("eps") ? parts.number("eps") : usual.epsilon,
-                         .momentum = parts.find("momentum") ? parts.number("momentum") : usual.momentum};
+                         .momentum = parts.find("momentum") ? parts.number("momentum") : usual.momentum,
+                         .affine = !parts.has("plain")};
     }
     if (kind == "channelsums") {
         auto f = parts.image_fields("chw");

@@ -87,8 +87,8 @@ struct Text : general::Text {
     }
     std::string operator()(const BatchNorm& op) const {
         const BatchNorm usual;
-        return fmt::format("{}{}{}{}", volume(op), op.add ? ":add" : "", op.relu ? ":relu" : "",
-                           op.parts == 1 ? "" : fmt::format(":parts{}", op.parts)) +
+        return fmt::format("{}{}{}{}{}", volume(op), op.affine ? "" : ":plain", op.add ? ":add" : "",
+                           op.relu ? ":relu" : "", op.parts == 1 ? "" : fmt::format(":parts{}", op.parts)) +
                (op.epsilon == usual.epsilon ? "" : fmt::format(":eps{}", op.epsilon)) +
                (op.momentum == usual.momentum ? "" : fmt::format(":momentum{}", op.momentum));
     }

@@ -17,6 +17,7 @@ struct Refusal {
     DataType type;
     std::string operator()(const Add& op) const { return op.inputs < 1 ? "a sum of nothing" : ""; }
     std::string operator()(const BatchNorm& op) const {
+        if (!op.affine) return "normalizes on the GPU with gamma and beta";
         return op.parts > 1 ? "normalizes on the GPU without sums of other ranks" : "";
     }
     std::string operator()(const Attention& op) const {

@@ -31,6 +31,7 @@ bool is_norm(const Op& op) { return std::holds_alternative<BatchNorm>(op) || std
 std::string refusal_of(const BatchNorm& op) {
     if (op.relu || op.add) return "normalizes without a fused ReLU or sum: run the network with --fuse off";
     if (op.parts > 1) return "normalizes by the statistics of one rank";
+    if (!op.affine) return "normalizes with gamma and beta";
     return op.channels % 4 == 0 ? "" : "normalizes channels by fours";
 }
 

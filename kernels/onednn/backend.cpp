@@ -61,6 +61,9 @@ std::string refusal(const Op& op) {
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->parts > 1) {
         return "oneDNN's batch normalization takes no sums of other ranks";
     }
+    if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && !norm->affine) {
+        return "our batch normalization of oneDNN's has gamma and beta";
+    }
     if (const auto* heads = std::get_if<Attention>(&op); heads != nullptr && !has_own_keys(*heads)) {
         return "our attention of oneDNN's products takes keys and values of each head's own";
     }

@@ -19,6 +19,8 @@ void for_each_value(const BatchNorm& op, std::int64_t batch, std::int64_t c, Vis
     }
 }
 
+double gamma(const BatchNorm& op, std::int64_t c, const Buffers& b) { return op.affine ? b.weights[c] : 1.0; }
+
 struct Statistics {
     double mean = 0, variance = 0;
 };
@@ -52,8 +54,8 @@ void forward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
     for (std::int64_t c = 0; c < op.channels; ++c) {
         const Statistics of = statistics(op, batch, c, b);
         const double mean = of.mean, variance = of.variance;
-        const double scale = b.weights[c] / std::sqrt(variance + op.epsilon);
-        const double shift = b.weights[op.channels + c];
+        const double scale = gamma(op, c, b) / std::sqrt(variance + op.epsilon);
+        const double shift = op.affine ? b.weights[op.channels + c] : 0.0F;
         for_each_value(op, batch, c, [&](std::int64_t i) {
             const double result = (src[i] - mean) * scale + shift + (op.add ? b.src[1][i] : 0.0F);
             b.dst[i] = static_cast<float>(op.relu ? std::max(result, 0.0) : result);
@@ -76,8 +78,8 @@ void gradient_of_sums(const BatchNorm& op, std::int64_t batch, std::int64_t c, G
     if (diff.empty()) return;
     const double mean = b.workspace[c], squared = b.workspace[op.channels + c] + op.epsilon;
     const auto count = static_cast<double>(batch * op.parts * pixels(op));
-    const double variance = -b.weights[c] * gradient.gamma / (2 * squared);
-    const double values = (-b.weights[c] * gradient.beta / std::sqrt(squared) - 2 * mean * variance) / count;
+    const double variance = -gamma(op, c, b) * gradient.gamma / (2 * squared);
+    const double values = (-gamma(op, c, b) * gradient.beta / std::sqrt(squared) - 2 * mean * variance) / count;
     for (std::int64_t n = 0; n < batch; ++n) {
         diff[n * 2 * op.channels + c] = static_cast<float>(values);
         diff[(n * 2 + 1) * op.channels + c] = static_cast<float>(variance / count);
@@ -103,15 +105,17 @@ void backward(const BatchNorm& op, std::int64_t batch, const Buffers& b) {
             diff_gamma += diff(i) * (src[i] - mean) / deviation;
             diff_beta += diff(i);
         });
-        b.diff_weights[c] = static_cast<float>(diff_gamma);
-        b.diff_weights[op.channels + c] = static_cast<float>(diff_beta);
+        if (op.affine) {
+            b.diff_weights[c] = static_cast<float>(diff_gamma);
+            b.diff_weights[op.channels + c] = static_cast<float>(diff_beta);
+        }
         if (op.parts > 1) gradient_of_sums(op, batch, c, {diff_gamma, diff_beta}, b);
         if (b.diff_src[0].empty()) continue;
         for_each_value(op, batch, c, [&](std::int64_t i) {
             const double normal = (src[i] - mean) / deviation;
             // With sums of all blocks the mean's and the variance's part of it goes by way of these.
             const double rest = diff(i) - (op.parts > 1 ? 0 : (diff_beta + normal * diff_gamma) / count);
-            b.diff_src[0][i] = static_cast<float>(b.weights[c] / deviation * rest);
+            b.diff_src[0][i] = static_cast<float>(gamma(op, c, b) / deviation * rest);
         });
     }
 }

@@ -207,33 +207,26 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
         named.set_name(import.builder.at(from).name + ".view");
         from = import.builder.layer(import.name_for(named), Flatten{import.builder.shape(from), shape}, {from});
     }
-    if (is_plain(import, node)) {  // ours trains a scale and a shift
-        Normalization op{.shape = import.builder.shape(from), .sets = shape[0], .epsilon = epsilon};
-        op.inner = elements(shape) / shape[0];
-        import.not_run(import.put(node, std::move(op), {from}),
-                       "it has neither scale nor shift, and ours of batches trains both");
-        import.places[node.output(0)].turned = planes;
-        import.builder.add_state(2 * shape[0]);
-        return "";
-    }
+    const bool affine = !is_plain(import, node);
     const int layer = import.put(node,
                                  BatchNorm{.channels = shape[0],
                                            .height = shape[rank - 2],
                                            .width = shape.back(),
                                            .depth = rank == 4 ? shape[1] : 0,
                                            .epsilon = epsilon,
-                                           .momentum = momentum},
-                                 {from}, import.tensors(node, 1, 2));
+                                           .momentum = momentum,
+                                           .affine = affine},
+                                 {from}, affine ? import.tensors(node, 1, 2) : std::vector<std::string>{});
     import.places[node.output(0)].turned = planes;
     import.builder.add_state(2 * shape[0]);
     const Value& scale = import.graph.value(node.input(1));
-    if (scale.weights.empty() && (scale.maker == nullptr || scale.maker->op_type() == "Constant"))
+    if (affine && scale.weights.empty() && (scale.maker == nullptr || scale.maker->op_type() == "Constant"))
         import.not_run(layer, "its scale is not trained, and that of our normalization is");
     for (const int i : {3, 4}) {
         const auto& data = import.graph.value(node.input(i)).data;
         if (data) import.given[layer].state.insert(import.given[layer].state.end(), data->begin(), data->end());
     }
-    import.starts[layer] = {{node.input(1)}, { node.input(2) }};
+    if (affine) import.starts[layer] = {{node.input(1)}, { node.input(2) }};
     return "";
 }
 

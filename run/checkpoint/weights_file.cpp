@@ -26,7 +26,9 @@ void write_tensors(const H5& file, const Network& network, const Checkpoint& che
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         const Layer& layer = network.layers[i];
         const std::span<const float> values = checkpoint.layers[i].*which;
-        if (values.empty()) continue;
+        const std::vector<float>& running = checkpoint.layers[i].statistics;
+        const bool keeps_running = which == &LayerState::weights && !running.empty();
+        if (values.empty() && !keeps_running) continue;
         const H5 group = make_group(file, group_name(layer.name));
         std::size_t begin = 0;
         for (const WeightTensor& tensor : weights(layer.op)) {
@@ -34,8 +36,7 @@ void write_tensors(const H5& file, const Network& network, const Checkpoint& che
             write(group, tensor.name, values.subspan(begin, count), tensor.shape);
             begin += count;
         }
-        const std::vector<float>& running = checkpoint.layers[i].statistics;
-        if (which == &LayerState::weights && !running.empty()) write(group, statistics, running);
+        if (keeps_running) write(group, statistics, running);
     }
 }
 
@@ -104,10 +105,10 @@ void save_gradients(const std::filesystem::path& file, const Network& network, c
 void give_weights(Network& network, const std::filesystem::path& path) {
     const H5 file = open_file(path);
     for (Layer& layer : network.layers) {
-        if (parameters(layer.op) == 0) continue;
         const std::string name = group_name(layer.name);
         const H5 group = find(file, name);
         if (!group) {
+            if (parameters(layer.op) == 0) continue;
             throw InputError(fmt::format("{}: has no layer '{}': one group a layer is needed, as --save writes them",
                                          path.string(), name));
         }

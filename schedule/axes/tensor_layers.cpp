@@ -165,7 +165,7 @@ auto TensorSplitter::split(const SoftmaxLoss& op) -> TensorSplitter::Held {
 }
 
 auto TensorSplitter::split(const BatchNorm& op) -> TensorSplitter::Held {
-    if (!all_lie(Lies::features)) return on_all();
+    if (!all_lie(Lies::features) || !op.affine) return on_all();  // statistics lie as gamma does
     BatchNorm mine = op;
     mine.channels /= parts_;
     part_.network.state -= 2 * (op.channels - mine.channels);

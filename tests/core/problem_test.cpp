@@ -85,6 +85,7 @@ const std::vector<Op> ops{
     LambUpdate{335141888, 398},
     Unknown{"Erf", 12, 3, {4, 5}},
     BatchNorm{.channels = 4, .height = 6, .width = 6, .epsilon = 1e-3, .momentum = 0.01},
+    BatchNorm{.channels = 4, .height = 6, .width = 6, .relu = true, .affine = false},
     Flatten{{4, 6}, {2, 12}},
     Elementwise{"mul", {4, 6, 5}, {{4, 6, 5}, {4, 1, 1}}, {{4, 1, 1}}, {{5}}, {-0.5, 1e-7}},
     Elementwise{"hardswish", {7}, {{7}}},

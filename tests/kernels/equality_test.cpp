@@ -143,8 +143,10 @@ TEST_F(EveryBackend, NormalizesBatchesAlike) {
         for (const auto& [batch, height, width] : {std::tuple{1, 5, 4}, {3, 3, 5}, {3, 2, 3}}) {
             const double values = batch * height * width;
             const double rounding = (values + 8) * 0x1p-24;
-            expect_same(BatchNorm{channels, height, width}, batch,
-                        {.dst = 16 * rounding, .diff_src = 48 * rounding, .diff_weights = 12 * values * rounding});
+            const Tolerance off{
+                .dst = 16 * rounding, .diff_src = 48 * rounding, .diff_weights = 12 * values * rounding};
+            expect_same(BatchNorm{channels, height, width}, batch, off);
+            expect_same(BatchNorm{.channels = channels, .height = height, .width = width, .affine = false}, batch, off);
         }
     }
 }

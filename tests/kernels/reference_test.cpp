@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.hpp"
@@ -122,6 +123,20 @@ TEST(ReferenceBatchNorm, GivesEachChannelItsBetaAndGamma) {
     EXPECT_THAT(t.workspace, ElementsAre(0, 5, 4, 0));
     // 0.9 old + 0.1 new
     EXPECT_THAT(t.state, ElementsAre(FloatEq(9), FloatEq(9.5), FloatEq(1.7), FloatEq(0.9)));
+}
+
+TEST(ReferenceBatchNorm, WithoutGammaAndBetaIsThatOfOneAndZero) {
+    Tensors with{BatchNorm{2, 2, 1}, 2, reference_loops()};
+    std::ranges::fill(with.weights, 0.0F);
+    std::fill_n(with.weights.begin(), 2, 1.0F);
+    with.run_forward_and_backward(reference_loops());
+    Tensors plain{BatchNorm{.channels = 2, .height = 2, .width = 1, .affine = false}, 2, reference_loops()};
+    plain.src = with.src;
+    plain.diff_dst = with.diff_dst;
+    plain.run_forward_and_backward(reference_loops());
+    EXPECT_TRUE(plain.weights.empty());
+    EXPECT_EQ(plain.dst, with.dst);
+    EXPECT_EQ(plain.diff_src, with.diff_src);
 }
 
 TEST(ReferenceLrn, DividesByTheNeighboursSquares) {

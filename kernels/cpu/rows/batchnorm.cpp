@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/algorithm.hpp"
 #include "kernels/cpu/rows/batchnorm.hpp"
@@ -35,6 +36,10 @@ public:
         const std::int64_t tensors = forward_ ? 2 : 3;  // src and dst; src, dst and diff_dst
         group_ = std::clamp<std::int64_t>(cached_floats / (tensors * batch_ * area_), 1, most_channels);
         group_ = std::min(group_, divide_up(op_.channels, threads()));
+        if (!op_.affine) {
+            plain_.assign(static_cast<std::size_t>(2 * op_.channels), 0);
+            std::fill_n(plain_.begin(), op_.channels, 1.0F);
+        }
         reserve(0);
     }
 
@@ -50,6 +55,8 @@ private:
         if (forward_) update_running_statistics(op_, batch_, b);
     }
 
+    const float* weights(const Buffers& b) const { return op_.affine ? b.weights.data() : plain_.data(); }
+
     // visit(channel, where its plane of a sample begins), sample after sample.
     template <typename Visit>
     void for_each_plane(std::int64_t first, std::int64_t last, Visit visit) const {
@@ -61,7 +68,7 @@ private:
     void forward(const Buffers& b, std::int64_t first, std::int64_t last) const {
         const float* const src = b.src[0].data();
         const float* const shortcut = op_.add ? b.src[1].data() : nullptr;
-        const float* const gamma = b.weights.data();
+        const float* const gamma = weights(b);
         float* const mean = b.workspace.data();
         float* const variance = mean + op_.channels;
         Sums sums{};
@@ -101,6 +108,7 @@ private:
         std::array<float, most_channels> inverse;  // of the deviation
         for (std::int64_t c = first; c < last; ++c) {
             inverse[c - first] = static_cast<float>(1 / std::sqrt(mean[op_.channels + c] + op_.epsilon));
+            if (!op_.affine) continue;
             b.diff_weights[c] = static_cast<float>(sums[c - first].second * inverse[c - first]);
             b.diff_weights[op_.channels + c] = static_cast<float>(sums[c - first].first);
         }
@@ -111,7 +119,7 @@ private:
         for_each_plane(first, last, [&](std::int64_t c, std::int64_t at) {
             const double share = inverse[c - first] / count_;
             simd_.gradient(src + at, diff + at, offset(sign, at), b.diff_src[0].data() + at, area_, mean[c],
-                           b.weights[c] * inverse[c - first], static_cast<float>(sums[c - first].first / count_),
+                           weights(b)[c] * inverse[c - first], static_cast<float>(sums[c - first].first / count_),
                            static_cast<float>(sums[c - first].second * share * inverse[c - first]));
         });
     }
@@ -121,7 +129,8 @@ private:
     std::int64_t batch_, area_;
     double count_;  // values a channel
     bool forward_;
-    std::int64_t group_ = 1;  // channels at a time
+    std::int64_t group_ = 1;    // channels at a time
+    std::vector<float> plain_;  // gammas of 1 and betas of 0 where there are none
 };
 
 class BatchNormBackend final : public Algorithm {
