@@ -6,15 +6,19 @@ As a program, with a Python expression for the network and the shapes of its inp
   export_onnx.py 'torchvision.models.resnet50()' 2x3x224x224 resnet50.onnx
   export_onnx.py 'my_package.Gpt(layers=12)' int:2x1024 gpt.onnx
   export_onnx.py --loss mse 'my_package.Autoencoder()' 2x1x64x64 coder.onnx
+  export_onnx.py --light 'my_package.Gpt(layers=96, width=12288)' int:1x2048 large.onnx
 As a function:
   from export_onnx import export
   export(network, (torch.zeros(2, 3, 224, 224),), "resnet50.onnx")
+--light makes a network whose weights take no memory, however many they are; the forward pass that PyTorch traces is
+still computed: one sample is enough. In a program: with light(): network = ..., then export.
 
 Needs PyTorch 1.13 or later and nothing else, and no GPU; `rehearse.torch.network` does the same without a file. An export for inference would fold batch normalization into convolutions and leave
 dropout out. The file says besides, which ONNX itself does not, which tensors are buffers, not parameters, and how many
 parameters and multiply-adds PyTorch counts: `rehearse models FILE --check` compares.
 """
 import argparse
+import contextlib
 import importlib
 import inspect
 import io
@@ -67,6 +71,49 @@ def leave_out(network):
         for module, dropout in cells:
             module.dropout = dropout
     return back
+
+
+@contextlib.contextmanager
+def light():
+    """Parameters of the networks that are made within have their shapes and no data; `export` gives them one number."""
+    def register(module, name, parameter):
+        if parameter is not None and parameter.device.type != "meta":
+            parameter = torch.nn.Parameter(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
+        usual(module, name, parameter)
+    usual, torch.nn.Module.register_parameter = torch.nn.Module.register_parameter, register
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = usual
+
+
+def give_numbers(network):
+    """Gives each parameter that has no data one zero for all of its elements."""
+    given = {}
+    for module in list(network.modules()):
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if parameter.device.type == "meta":
+                zeros = torch.zeros((), dtype=parameter.dtype).expand(parameter.shape)
+                new = given.setdefault(parameter, torch.nn.Parameter(zeros, requires_grad=parameter.requires_grad))
+                new.clone = lambda new=new, **_: new  # PyTorch's tracer copies what it is given, and needs no copy
+                setattr(module, name, new)
+
+
+def is_light(network):
+    return any(each.numel() > 1 and not any(each.stride()) for each in network.parameters())
+
+
+@contextlib.contextmanager
+def shapes_without_numbers():
+    """PyTorch 1.13 copies all parameters to infer shapes, for which the graph's types are enough."""
+    usual = getattr(torch._C, "_jit_pass_onnx_graph_shape_type_inference", None)
+    if usual is not None:
+        torch._C._jit_pass_onnx_graph_shape_type_inference = lambda graph, _, opset: usual(graph, {}, opset)
+    try:
+        yield
+    finally:
+        if usual is not None:
+            torch._C._jit_pass_onnx_graph_shape_type_inference = usual
 
 
 def cross_entropy(made, labels):
@@ -181,6 +228,7 @@ def end_in_loss(network, inputs, kind):
 def export(network, inputs, path, opset=13, weights=False, loss=None):
     """Writes `network`, fed with `inputs` whose first dimension is the batch, to `path`; with `weights`, these too; with
     `loss`, one of LOSSES, a network that makes this loss of its output and of a target, its last input."""
+    give_numbers(network)
     if loss is not None:
         inputs, undo = end_in_loss(network, inputs, loss)
         try:
@@ -189,20 +237,23 @@ def export(network, inputs, path, opset=13, weights=False, loss=None):
             undo()
     network.train()
     put_back = leave_out(network)
+    if weights and is_light(network):
+        raise ValueError("--light makes no weights that a file could have: leave out --weights")
     names = [f"input{i}" for i in range(len(inputs))]
     options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     stream = io.BytesIO()
     state = network.state_dict()
-    large = is_large(state)
+    large = is_light(network) or is_large(state)
     if large and weights:
         raise ValueError("its weights are more than the 2 GiB of one file: export it without them, and run --weights FILE.h5")
     try:
         if large:
             warnings.filterwarnings("ignore", module="torch.onnx")  # of statistics that move
         # PRESERVE: each module as it is, in training but for those that are left out.
-        torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, input_names=names,
-                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, export_params=not large,
-                          dynamic_axes={name: {0: "batch"} for name in names}, **options)
+        with shapes_without_numbers() if is_light(network) else contextlib.nullcontext():
+            torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, input_names=names,
+                              training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                              export_params=not large, dynamic_axes={name: {0: "batch"} for name in names}, **options)
     finally:
         put_back()
     file = stream.getvalue()
@@ -230,13 +281,16 @@ def main():
     parser.add_argument("inputs", nargs="+", help="shapes of the inputs, then the file")
     parser.add_argument("--opset", type=int, default=13)
     parser.add_argument("--weights", action="store_true", help="keep the weights in the file")
+    parser.add_argument("--light", action="store_true", help="make weights that take no memory")
     parser.add_argument("--loss", choices=sorted(LOSSES), help="of its output and a target, which is its last input")
     options = parser.parse_args()
     *shapes, path = options.inputs
     modules = {}
+    sys.path.insert(0, "")  # modules of the folder where one stands
     for name in re.findall(r"[A-Za-z_][\w]*(?=\.)", options.network)[:1]:
         modules[name] = importlib.import_module(name)
-    network = eval(options.network, {"torch": torch, **modules})  # the user's own expression
+    with light() if options.light else contextlib.nullcontext():
+        network = eval(options.network, {"torch": torch, **modules})  # the user's own expression
     export(network, [tensor(shape) for shape in shapes], path, options.opset, options.weights, options.loss)
 
 
