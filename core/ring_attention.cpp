@@ -5,8 +5,9 @@ namespace rehearse {
 
 std::int64_t ring_of(const Schedule& schedule, const Part& part, int layer) {
     const auto* own = std::get_if<Attention>(&part.network.layers[at(layer)].op);
+    if (own == nullptr || !schedule.methods.get<RingAttention>().on) return 1;
     const int origin = part.origins[at(layer)].layer;
-    if (own == nullptr || origin < 0 || !schedule.methods.get<RingAttention>().on) return 1;
+    if (origin < 0) return 1;
     return std::get<Attention>(schedule.network.layers[at(origin)].op).keys / own->keys;
 }
 

@@ -67,6 +67,16 @@ Schedule loading() {
     return schedule;
 }
 
+Schedule ring() { return test::schedule_of(test::tiny_decoder(), "context=2:ring=on", 2, 4); }
+
+Schedule ring_of_long_values() {
+    Schedule schedule = ring();
+    for (Layer& layer : schedule.classes[0].part.network.layers) {
+        if (auto* op = std::get_if<Attention>(&layer.op)) op->value_size = 2 * op->head_size;
+    }
+    return schedule;
+}
+
 std::vector<Case> cases() {
     using test::schedule_of;
     const Network dropping = test::dropping(), dlrm = test::tiny_dlrm();
@@ -92,6 +102,9 @@ std::vector<Case> cases() {
         {"local, elastic, learners", in(Precision::mixed, dropping, "data:local=2", 2)},
         {"tables=shared in 16 bits", in(Precision::mixed, dlrm, "data=3:tables=shared", 3)},
         {"server with dense=vectors", of("server=1:dense=vectors,data=2:microbatches=2", 3)},
+        {"ring=on in 16 bits", in(Precision::mixed, test::tiny_decoder(), "context=2:ring=on", 2)},
+        {"ring=on where a layer's values", ring_of_long_values()},
+        {"server with dense=vectors and shares", of("server=1:dense=vectors,data=2:shares=3+1", 3)},
         {"--precision tf32", in(Precision::tf32, dropping, "data", 2)},
         {"--precision fp8", in(Precision::fp8, dropping, "data", 2)},
         {"axes beside data", of("server=1,data=1,tensor=2", 3)},
@@ -111,6 +124,7 @@ std::vector<Case> cases() {
         {"--learner-paces that do not fit", of("data:learners=2"), {.learner_paces = {1}}},
         {"learners on a device", of("data:learners=2"), plain(), "cuda"},
         {"--unlocked on a device", local, {.unlocked = 2, .momentum = 0}, "cuda"},
+        {"ring=on on a device", ring(), plain(), "cuda"},
         {"kfac on a device", of("data:kfac=1"), plain(), "cuda"},
         {"schedule=pipedream on a device", of("pipe=2:schedule=pipedream:microbatches=4"), plain(), "cuda"},
         {"a table that two stages share", schedule_of(tied, "pipe=2:schedule=gpipe:microbatches=2", 2, 4), plain(),
