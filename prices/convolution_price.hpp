@@ -16,8 +16,9 @@ namespace rehearse {
 /// known.
 std::optional<Price> convolution_price(const Problem& problem, const DeviceClass& device);
 
-/// The same of the algorithms that transform nothing (implicit GEMM and direct), of a convolution whose type has no matrix
-/// units on the device: the least that a volume takes, for which libraries have no fast transform. Nothing for others.
+/// The same of the algorithms that transform nothing (implicit GEMM and direct), of a convolution whose type has no
+/// matrix units on the device: the least that a volume takes, for which libraries have no fast transform. Nothing for
+/// others.
 std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device);
 
 /// Whether it has groups: of such a one no other price knows more.
