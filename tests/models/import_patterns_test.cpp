@@ -13,12 +13,6 @@ namespace {
 
 std::string data(const std::string& name) { return REHEARSE_TEST_DATA "/onnx/" + name; }
 
-std::vector<std::string> operators(const Network& network) {
-    std::vector<std::string> all;
-    for (const Layer& layer : network.layers) all.push_back(to_string(layer.op));
-    return all;
-}
-
 // All numbers of heads of eight are turned, halves or neighbours, by tables of eight rows.
 std::vector<std::string> expected(const std::string& keys, const std::string& heads, const std::string& turned) {
     const std::string tables = ":fixed8x8+8x8:by", how = ",8,8,0," + turned + ",0";

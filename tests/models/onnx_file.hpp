@@ -140,4 +140,25 @@ inline void set_text(onnx::NodeProto& node, const std::string& name, const std::
     attribute.set_s(value);
 }
 
+/// Each layer's operator as a problem string has it.
+inline std::vector<std::string> operators(const Network& network) {
+    std::vector<std::string> all;
+    for (const Layer& layer : network.layers) all.push_back(to_string(layer.op));
+    return all;
+}
+
+/// Counts of each layer are not below zero, and its problem strings say the same when they are read again.
+inline void expect_counts(const Network& network) {
+    EXPECT_NO_THROW(check(network));
+    for (const Layer& layer : network.layers) {
+        SCOPED_TRACE(to_string(layer.op));
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            const Problem problem{computed(layer.op), pass, 3, DataType::f32};
+            EXPECT_GE(flops(layer.op, pass, 3).value, 0);
+            if (std::holds_alternative<Flatten>(layer.op)) continue;  // it computes nothing
+            EXPECT_EQ(parse_problem(to_string(problem)), problem);
+        }
+    }
+}
+
 }  // namespace rehearse::models

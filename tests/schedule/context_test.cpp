@@ -86,13 +86,14 @@ TEST(SplitContext, GivesEachRankItsTokensAndItsHeads) {
     }
 }
 
+/// Bytes of activations that a rank of a small GPT holds.
+double kept(std::string_view plan, std::int64_t devices) {
+    const Schedule schedule = schedule_of(models::load_network("gpt-h64-a4-l4-v128@32"), plan, devices, 4);
+    return memory_use(schedule, schedule.classes.front()).activations.value;
+}
+
 // Half of each pass, but for moving: what is kept from forward to backward is half as much.
 TEST(SplitContext, KeepsHalfOfTheActivations) {
-    const Network network = models::load_network("gpt-h64-a4-l4-v128@32");
-    const auto kept = [&](std::string_view plan, std::int64_t devices) {
-        const Schedule schedule = schedule_of(network, plan, devices, 4);
-        return memory_use(schedule, schedule.classes.front()).activations.value;
-    };
     EXPECT_NEAR(kept("data=1,context=2", 2) / kept("data=1", 1), 0.5, 0.06);
     EXPECT_NEAR(kept("data=1,context=4", 4) / kept("data=1", 1), 0.25, 0.03);
 }
@@ -139,12 +140,7 @@ TEST(SplitContext, ByARingAttendsToOneBlockWhileTheNextComes) {
 
 // Twice and three times two blocks of keys and values, and no more: not all probabilities, and no rows of others.
 TEST(SplitContext, ByARingHoldsTwoBlocks) {
-    const Network network = models::load_network("gpt-h64-a4-l4-v128@32");
-    const auto of = [&](std::string_view plan, std::int64_t devices) {
-        const Schedule schedule = schedule_of(network, plan, devices, 4);
-        return memory_use(schedule, schedule.classes.front()).activations.value;
-    };
-    EXPECT_NEAR(of("data=1,context=4:ring=on", 4) / of("data=1", 1), 0.25, 0.03);
+    EXPECT_NEAR(kept("data=1,context=4:ring=on", 4) / kept("data=1", 1), 0.25, 0.03);
 }
 
 // The heads need not be as many as the ranks.

@@ -5,50 +5,23 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "predict/predict.hpp"
-#include "search/repeats.hpp"
-#include "search/store.hpp"
-#include "search/wires.hpp"
+#include "tests/search/requests.hpp"
 #include "tests/sim/fixture.hpp"
 
 namespace rehearse::search {
 namespace {
 
 using namespace rehearse::literals;
+using test::request_for;
+using test::tower;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-/// Dense layers with ReLUs: `wide` ones have more weights than activations.
-Network tower(int layers, std::int64_t width) {
-    Network network{.name = fmt::format("tower{}", width), .layers = {}};
-    network.layers.push_back({"input", Input{{width}}, {}, {width}});
-    for (int i = 0; i < layers; ++i) {
-        network.layers.push_back(
-            {fmt::format("dense{}", i), MatMul{.m = 1, .n = width, .k = width, .bias = false}, {2 * i}, {width}});
-        network.layers.push_back(
-            {fmt::format("relu{}", i), Activation{Nonlinearity::relu, {width}}, {2 * i + 1}, {width}});
-    }
-    network.layers.push_back({"loss", SoftmaxLoss{width}, {2 * layers}, {1}});
-    return network;
-}
-
-Request request_for(std::int64_t batch, int simulated) {
-    Request request;
-    request.devices = {8};
-    request.job.global_batch = batch;
-    request.job.optimizer = Optimizer::adam;
-    request.simulated = simulated;
-    return request;
-}
 
 /// All plans of the space that can be, simulated.
 std::vector<std::pair<Choices, Simulated>> every_plan(const Network& network, const Machine& machine,
@@ -191,142 +164,6 @@ TEST(Choices, AreWrittenInThePlanLanguage) {
     }
 }
 
-/// Two blocks of mixtures of four experts, between dense layers.
-Network mixture() { return models::load_network("gpt-h1024-a8-l2-v1024-e4@256"); }
-
-// What is screened of meshes with an expert axis is what their schedules hold and take: memory to a tenth, steps not
-// below the bound, and the best of all plans is found by simulating few.
-TEST(Experts, AreAnAxisOfTheMesh) {
-    const Network network = mixture();
-    const Machine machine = sim::test::four_device_nodes(2);
-    EXPECT_EQ(experts_of(network), 4);
-    EXPECT_EQ(experts_of(tower(2, 64)), 1);
-    Request request = request_for(16, 12);
-    request.variety = {.chunks = 1, .adaptive_updates = false};
-    request.most = {.tensor = 2, .pipe = 2};
-    std::set<std::int64_t> seen;
-    for (const Shape& shape : shapes(8, request.most, {4, 1})) {
-        EXPECT_EQ(devices(shape), 8);
-        EXPECT_TRUE(shape.expert == 1 || shape.tensor == 1);
-        seen.insert(shape.expert);
-    }
-    EXPECT_EQ(seen, (std::set<std::int64_t>{1, 2, 4}));
-    Screen screen{network, machine, request.job};
-    double best = INFINITY;
-    schedule::Job job = request.job;
-    job.devices = 8;
-    for (const Shape& shape : shapes(8, request.most, {4, 1})) {
-        for (Choices choices : choices_of(shape, 16, request.variety)) {
-            if (shape.expert > 1) {
-                const std::optional<Estimate> estimate = screen.estimate(choices);
-                if (!estimate) continue;
-                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
-                if (!result.refusal.empty()) continue;
-                SCOPED_TRACE(plan_text(choices));
-                EXPECT_NEAR(estimate->memory_bytes / result.memory.value, 1, 0.25);
-                EXPECT_GE(result.step.value, *screen.bound(shape) * (1 - 1e-9));
-                best = std::min(best, result.step.value);
-            } else {
-                const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
-                if (result.refusal.empty()) best = std::min(best, result.step.value);
-            }
-        }
-    }
-    const Result found = search(network, machine, request);
-    ASSERT_FALSE(found.ranked.empty());
-    EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best);
-}
-
-// Where a batch has fewer samples than there are devices, their tokens are shared: memory to a quarter, steps not below
-// the bound, and what is found is not slower than any of them.
-TEST(Sequences, AreSharedAlongContext) {
-    const Network network = models::load_network("gpt-h1024-a8-l2-v1024@256");
-    const Machine machine = sim::test::four_device_nodes(2);
-    EXPECT_EQ(tokens_of(network), 256);
-    EXPECT_EQ(tokens_of(tower(2, 64)), 1);
-    Request request = request_for(2, 8);
-    request.variety = {.chunks = 1, .adaptive_updates = false};
-    request.most = {.tensor = 4, .pipe = 2};
-    Screen screen{network, machine, request.job};
-    schedule::Job job = request.job;
-    job.devices = 8;
-    int with_context = 0;
-    double best = INFINITY;
-    for (const Shape& shape : shapes(8, request.most, {1, 256})) {
-        EXPECT_EQ(devices(shape), 8);
-        EXPECT_TRUE(shape.context == 1 || shape.tensor == 1);
-        if (shape.context == 1) continue;
-        for (Choices choices : choices_of(shape, 2, request.variety)) {
-            const std::optional<Estimate> estimate = screen.estimate(choices);
-            if (!estimate) continue;
-            const Simulated result = simulated(network, machine, job, plan_text(choices), Bytes{1e15});
-            if (!result.refusal.empty()) continue;
-            SCOPED_TRACE(plan_text(choices));
-            EXPECT_NEAR(estimate->memory_bytes / result.memory.value, 1, 0.25);
-            EXPECT_GE(result.step.value, *screen.bound(shape) * (1 - 1e-9));
-            best = std::min(best, result.step.value);
-            ++with_context;
-        }
-    }
-    EXPECT_GT(with_context, 10);
-    const Result found = search(network, machine, request);
-    ASSERT_FALSE(found.ranked.empty());
-    EXPECT_LE(found.ranked.front().result.step.value, 1.02 * best);
-}
-
-TEST(Repeats, AreTheBlocksOfANetwork) {
-    const Network gpt = models::load_network("gpt-h64-a4-l12-v256@32");
-    const Repeats found = repeats_of(gpt);
-    EXPECT_EQ(found.times, 12);
-    // With fewer of them it is the network with fewer layers, but for its name.
-    const Network few = with_blocks(gpt, found, 5), built = models::load_network("gpt-h64-a4-l5-v256@32");
-    ASSERT_EQ(few.layers.size(), built.layers.size());
-    for (std::size_t i = 0; i < few.layers.size(); ++i) {
-        EXPECT_EQ(few.layers[i].name, built.layers[i].name);
-        EXPECT_EQ(few.layers[i].op, built.layers[i].op);
-        EXPECT_EQ(few.layers[i].inputs, built.layers[i].inputs);
-        EXPECT_EQ(few.layers[i].weights_of, built.layers[i].weights_of);
-    }
-    EXPECT_NO_THROW(check(few));
-    EXPECT_LE(repeats_of(mixture()).times, 2);
-}
-
-// Seven blocks are looked at one by one; of twelve, five stand for all. Costs are straight lines in the blocks.
-TEST(Repeats, CostAsMuchAsTheBlocksThemselves) {
-    const Machine machine = sim::test::four_device_nodes(2);
-    schedule::Job job;
-    job.optimizer = Optimizer::adam;
-    for (const schedule::Recompute recompute : {schedule::Recompute::none, schedule::Recompute::attention,
-                                                schedule::Recompute::blocks, schedule::Recompute::all}) {
-        for (const std::int64_t tensor : {1, 2}) {
-            const auto costs = [&](int blocks) {
-                const Network network = models::load_network(fmt::format("gpt-h64-a4-l{}-v256@32", blocks));
-                return Group{network, machine, {}, job, {.tensor = tensor, .recompute = recompute}}.costs(4).value();
-            };
-            const LayerCosts six = costs(6), seven = costs(7), twelve = costs(12);
-            const auto expect_line = [](double a, double b, double c) { EXPECT_NEAR(c, b + 5 * (b - a), 1e-6 * c); };
-            expect_line(six.forward_s.back(), seven.forward_s.back(), twelve.forward_s.back());
-            expect_line(six.backward_s.back(), seven.backward_s.back(), twelve.backward_s.back());
-            expect_line(six.computed_s, seven.computed_s, twelve.computed_s);
-            expect_line(six.weights.back(), seven.weights.back(), twelve.weights.back());
-            expect_line(six.held_bytes.back(), seven.held_bytes.back(), twelve.held_bytes.back());
-            expect_line(six.passing_bytes, seven.passing_bytes, twelve.passing_bytes);
-            EXPECT_EQ(twelve.forward_s.size() - seven.forward_s.size(),
-                      5 * (seven.forward_s.size() - six.forward_s.size()));
-        }
-    }
-}
-
-TEST(Wires, AreThoseOfTheWholeMachine) {
-    const Machine machine = models::load_machine("summit");
-    const Shape shape{.data = 8, .tensor = 6, .pipe = 2};
-    Wires wires{machine};
-    const Line line = wires.piecewise(CollectiveKind::all_gather, shape);
-    const sim::Call call{CollectiveKind::all_gather, 1, 1 << 23, DataType::f32, {}};
-    const Mesh mesh{{{"pipe", 2}, {"data", 8}, {"tensor", 6}}};
-    EXPECT_NEAR(line.at(4.0 * (1 << 23)), sim::collective_time(call, mesh, machine, sim::Mode::folded).value, 1e-12);
-}
-
 // The same number of devices asked for twice, and choices that change nothing on a network, are one plan.
 TEST(Search, ListsNoPlanTwice) {
     const Network network = tower(4, 512);
@@ -382,100 +219,6 @@ TEST(Search, KeepsToTheLimitsOfTheTraining) {
     request.limits.training = 1_s;
     EXPECT_THAT([&] { (void)search(network, machine, request); },
                 ThrowsMessage<InputError>(HasSubstr("give --dataset")));
-}
-
-TEST(Store, LetsASearchGoOnAndOthersShareIt) {
-    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
-    const std::string path = testing::TempDir() + fmt::format("search_{}.db", ::getpid());
-    std::filesystem::remove(path);
-    const Network network = tower(4, 512);
-    const Machine machine = sim::test::four_device_nodes(2);
-    const Request request = request_for(64, 6);
-    Store first{path, "job"};
-    const Result fresh = search(network, machine, request, first.others());
-    Store second{path, "job"};
-    const Result again = search(network, machine, request, second.others());
-    EXPECT_GT(fresh.counts.simulated, 0);
-    EXPECT_EQ(again.counts.simulated, 0);
-    EXPECT_EQ(again.counts.known, fresh.counts.simulated);
-    ASSERT_EQ(again.ranked.size(), fresh.ranked.size());
-    for (std::size_t i = 0; i < fresh.ranked.size(); ++i) {
-        EXPECT_EQ(again.ranked[i].plan, fresh.ranked[i].plan);
-        EXPECT_EQ(again.ranked[i].result.high, fresh.ranked[i].result.high);
-    }
-    Store another{path, "another job"};
-    EXPECT_EQ(another.others().find(fresh.ranked[0].plan, 8), std::nullopt);
-    EXPECT_TRUE(another.others().claim("data=8", 8));
-    EXPECT_FALSE(Store(path, "another job").others().claim("data=8", 8));
-    std::filesystem::remove(path);
-}
-
-/// What `work` does in a process that ends without a word, as if it was killed.
-template <typename Work>
-void in_a_killed_process(const Work& work) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        work();
-        ::_exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-}
-
-// A search that was killed has plans taken that it will never simulate. Who goes on does not wait for it, and ranks
-// what a search alone ranks.
-TEST(Store, LetsTheNextTakeWhatAKilledSearchHasLeft) {
-    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
-    const std::string path = testing::TempDir() + fmt::format("killed_{}.db", ::getpid());
-    std::filesystem::remove(path);
-    const Network network = tower(4, 512);
-    const Machine machine = sim::test::four_device_nodes(2);
-    const Request request = request_for(64, 6);
-    in_a_killed_process([&] {
-        Store store{path, "job"};
-        Others others = store.others();
-        others.put = [](const std::string&, std::int64_t, const Simulated&) { ::_exit(0); };
-        search(network, machine, request, others);
-    });
-    Store next{path, "job"};
-    std::vector<std::string> said;
-    const Listener listener{.say = [&](std::string_view text) { said.emplace_back(text); }};
-    const Result found = search(network, machine, request, next.others(), listener);
-    const Result alone = search(network, machine, request);
-    EXPECT_THAT(said, testing::Not(testing::Contains(HasSubstr("waiting for"))));
-    ASSERT_EQ(found.ranked.size(), alone.ranked.size());
-    for (std::size_t i = 0; i < alone.ranked.size(); ++i) EXPECT_EQ(found.ranked[i].plan, alone.ranked[i].plan);
-    std::filesystem::remove(path);
-}
-
-TEST(Store, WaitsForASearchThatRunsAndMayBeEndedMeanwhile) {
-    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
-    const std::string path = testing::TempDir() + fmt::format("beside_{}.db", ::getpid());
-    std::filesystem::remove(path);
-    const Network network = tower(4, 512);
-    const Machine machine = sim::test::four_device_nodes(2);
-    const Request request = request_for(64, 2);
-    Store store{path, "job"};
-    Others others = store.others();
-    others.find = {};
-    others.claim = [](const std::string&, std::int64_t) { return false; };  // all are at others
-    int asked = 0;
-    std::vector<std::string> said;
-    const Listener listener{.say = [&](std::string_view text) { said.emplace_back(text); },
-                            .simulating = [&](auto, auto) { return ++asked < 3; }};
-    EXPECT_TRUE(search(network, machine, request, others, listener).ranked.empty());
-    EXPECT_THAT(said, testing::Contains("waiting for 2 plans of another search"));
-    std::filesystem::remove(path);
-}
-
-TEST(Store, LeavesFilesOfOthersAlone) {
-    if (!absent_store().empty()) GTEST_SKIP() << absent_store();
-    const std::string path = testing::TempDir() + fmt::format("text_{}.db", ::getpid());
-    std::ofstream(path) << std::string(2000, 'x');
-    EXPECT_THAT([&] { Store(path, "job"); }, ThrowsMessage<InputError>(HasSubstr("not a file of searched plans")));
-    EXPECT_EQ(std::filesystem::file_size(path), 2000U);
-    std::filesystem::remove(path);
 }
 
 }  // namespace
