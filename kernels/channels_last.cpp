@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/delegate.hpp"
+
 namespace rehearse::kernels {
 namespace {
 
@@ -86,22 +88,12 @@ private:
     std::deque<std::vector<float>> memory_;
 };
 
-class Relaid final : public Backend {
+class Relaid final : public Delegate {
 public:
-    explicit Relaid(const Backend& backend) : backend_(backend) {}
-    std::string_view name() const override { return backend_.name(); }
-    std::string_view algorithm() const override { return backend_.algorithm(); }
-    Accumulation accumulation() const override { return backend_.accumulation(); }
-    Support supports(const Problem& problem) const override { return backend_.supports(problem); }
-    Bytes scratch(const Problem& problem, Bytes limit) const override { return backend_.scratch(problem, limit); }
-    std::string version() const override { return backend_.version(); }
-    std::int64_t workspace(const Op& op, std::int64_t batch) const override { return backend_.workspace(op, batch); }
+    using Delegate::Delegate;
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         return std::make_unique<RelaidKernel>(problem, backend_.prepare(problem));
     }
-
-private:
-    const Backend& backend_;
 };
 
 }  // namespace

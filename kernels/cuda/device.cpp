@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "kernels/cuda/layers.hpp"
 #include "kernels/cuda/points.hpp"
+#include "kernels/delegate.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
@@ -28,25 +29,17 @@ private:
     Engine& engine_;
 };
 
-class Hosted final : public Backend {
+class Hosted final : public Delegate {
 public:
-    Hosted(const Backend& host, Engine& engine) : host_(host), engine_(engine) {}
-    std::string_view name() const override { return host_.name(); }
-    std::string_view algorithm() const override { return host_.algorithm(); }
-    Accumulation accumulation() const override { return host_.accumulation(); }
-    Support supports(const Problem& problem) const override { return host_.supports(problem); }
-    Bytes scratch(const Problem& problem, Bytes limit) const override { return host_.scratch(problem, limit); }
-    std::string version() const override { return host_.version(); }
-    std::int64_t workspace(const Op& op, std::int64_t batch) const override { return host_.workspace(op, batch); }
+    Hosted(const Backend& host, Engine& engine) : Delegate(host), engine_(engine) {}
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
         return prepare_within(problem, any_scratch);
     }
     std::unique_ptr<Kernel> prepare_within(const Problem& problem, Bytes limit) const override {
-        return std::make_unique<HostedKernel>(host_.prepare_within(problem, limit), engine_);
+        return std::make_unique<HostedKernel>(backend_.prepare_within(problem, limit), engine_);
     }
 
 private:
-    const Backend& host_;
     Engine& engine_;
 };
 

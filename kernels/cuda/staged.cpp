@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cuda/convolution.hpp"
+#include "kernels/delegate.hpp"
 #include "kernels/touched.hpp"
 
 namespace rehearse::kernels::cuda {
@@ -64,22 +65,14 @@ private:
     Engine& engine_;
 };
 
-class Staged final : public Backend {
+class Staged final : public Delegate {
 public:
-    Staged(const Backend& device, Engine& engine) : device_(device), engine_(engine) {}
-    std::string_view name() const override { return device_.name(); }
-    std::string_view algorithm() const override { return device_.algorithm(); }
-    Accumulation accumulation() const override { return device_.accumulation(); }
-    Support supports(const Problem& problem) const override { return device_.supports(problem); }
-    Bytes scratch(const Problem& problem, Bytes limit) const override { return device_.scratch(problem, limit); }
-    std::string version() const override { return device_.version(); }
-    std::int64_t workspace(const Op& op, std::int64_t batch) const override { return device_.workspace(op, batch); }
+    Staged(const Backend& device, Engine& engine) : Delegate(device), engine_(engine) {}
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {
-        return std::make_unique<StagedKernel>(problem, device_.prepare(problem), engine_);
+        return std::make_unique<StagedKernel>(problem, backend_.prepare(problem), engine_);
     }
 
 private:
-    const Backend& device_;
     Engine& engine_;
 };
 

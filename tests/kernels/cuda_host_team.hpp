@@ -81,35 +81,17 @@ public:
     }
     template <typename F>
     void load_matrices(F f) {
-        for (int first = 0; first < Task::threads; first += 32) {
-            std::array<const void*, 32> rows{};
-            for (int lane = 0; lane < 32; ++lane) rows[lane] = f(first + lane, registers_[first + lane]).row;
-            for (int lane = 0; lane < 32; ++lane) {
-                const MatrixRow mine = f(first + lane, registers_[first + lane]);
-                for (int i = 0; i < 4; ++i) {
-                    const auto* const row = static_cast<const std::byte*>(rows[8 * i + lane / 4]);
-                    std::memcpy(&mine.to[i], row + 4 * (lane % 4), 4);
-                }
-            }
-        }
+        load(f, [](const Rows& rows, int lane, int matrix, void* to) {
+            std::memcpy(to, rows[8 * matrix + lane / 4] + 4 * (lane % 4), 4);
+        });
     }
     template <typename F>
     void load_transposed(F f) {
-        for (int first = 0; first < Task::threads; first += 32) {
-            std::array<const void*, 32> rows{};
-            for (int lane = 0; lane < 32; ++lane) rows[lane] = f(first + lane, registers_[first + lane]).row;
-            for (int lane = 0; lane < 32; ++lane) {
-                const MatrixRow mine = f(first + lane, registers_[first + lane]);
-                for (int i = 0; i < 4; ++i) {
-                    std::array<std::uint16_t, 2> pair{};
-                    for (int e = 0; e < 2; ++e) {
-                        const auto* const row = static_cast<const std::byte*>(rows[8 * i + lane % 4 * 2 + e]);
-                        std::memcpy(&pair[e], row + 2 * (lane / 4), 2);
-                    }
-                    std::memcpy(&mine.to[i], pair.data(), 4);
-                }
-            }
-        }
+        load(f, [](const Rows& rows, int lane, int matrix, void* to) {
+            std::array<std::uint16_t, 2> pair{};
+            for (int e = 0; e < 2; ++e) std::memcpy(&pair[e], rows[8 * matrix + lane % 4 * 2 + e] + 2 * (lane / 4), 2);
+            std::memcpy(to, pair.data(), 4);
+        });
     }
     /// As late as they may be: what is copied over a factor that is still to be read, shows.
     template <typename Element, typename F>
@@ -122,6 +104,20 @@ public:
     }
 
 private:
+    using Rows = std::array<const std::byte*, 32>;  // that a warp's lanes name: eight of each of four matrices
+    /// take(rows, lane, matrix, where the lane's two numbers of it go).
+    template <typename F, typename Take>
+    void load(F f, Take take) {
+        for (int first = 0; first < Task::threads; first += 32) {
+            Rows rows{};
+            const auto of = [&](int lane) { return f(first + lane, registers_[first + lane]); };
+            for (int lane = 0; lane < 32; ++lane) rows[lane] = static_cast<const std::byte*>(of(lane).row);
+            for (int lane = 0; lane < 32; ++lane) {
+                const MatrixRow mine = of(lane);
+                for (int i = 0; i < 4; ++i) take(rows, lane, i, &mine.to[i]);
+            }
+        }
+    }
     template <typename F, typename Join>
     void of_quads(F f, Join join) {
         for (int first = 0; first < Task::threads; first += 4) {
