@@ -9,6 +9,9 @@ namespace rehearse::models {
 /// InputError unless the shape is that of an image or volume.
 Shape image(Import& import, const onnx::NodeProto& node);
 
+/// The layer that a window moves over, of this shape.
+int image_source(Import& import, const onnx::NodeProto& node, const Shape& shape);
+
 /// strides, dilations, pads, auto_pad and ceil_mode as explicit padding; a kernel of two or three sizes.
 Window window_of(const Import& import, const onnx::NodeProto& node, const Shape& image,
                  const std::vector<std::int64_t>& kernel);

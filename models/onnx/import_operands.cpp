@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of a node of an import: what layers make, weights, constants, and the tensors that a layer has of the file.
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "models/onnx/importer.hpp"
+
+namespace rehearse::models {
+namespace {
+
+// Which element of its one initializer each element of the sample takes that a weight is spread over.
+std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Shape& sample) {
+    std::vector<std::int32_t> places(static_cast<std::size_t>(elements(sample)));
+    std::int64_t inner = 1, within = 1;
+    std::vector<std::int64_t> at(places.size(), 0);
+    for (std::size_t d = sample.size(); d-- > 0; inner *= sample[d]) {
+        const std::size_t missing = sample.size() - own.size();
+        if (d < missing) break;
+        for (std::size_t i = 0; own[d - missing] > 1 && i < at.size(); ++i)
+            at[i] += static_cast<std::int64_t>(i) / inner % sample[d] * within;
+        within *= own[d - missing];
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const auto place = static_cast<std::size_t>(at[i]);
+        places[i] = static_cast<std::int32_t>(value.places ? (*value.places)[place] : static_cast<double>(place));
+    }
+    return places;
+}
+
+// Whether several nodes take a tensor, or one that cuts it.
+bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
+    const auto& readers = graph.readers_of(tensor);
+    return readers.size() > 1 || (readers.size() == 1 && readers.front()->op_type() == "Split");
+}
+
+}  // namespace
+
+// Whether a constant is a layer of its own: what products make of weights always, the rest for who runs it.
+bool Import::is_computed(const std::string& name) const {
+    const Value& value = graph.value(name);
+    return value.kind == Value::Kind::constant && value.computed && (value.multiplied || graph.keeps_values());
+}
+
+// A tensor that training changes: where it broadcasts as it lies, or moved without loss, in the shape in which it is
+// read; else as it is stored, and the layer is told which elements are meant.
+void Import::take_weights(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
+    const Value& value = graph.value(name);
+    const auto read = value.dims ? beside_samples(node, *value.dims) : std::nullopt;
+    for (const std::string& tensor : value.weights) {
+        const Shape dims = graph.dims(tensor).value_or(Shape{});
+        const bool all_of_it = value.weights.size() == 1 && read && elements(*read) == elements(dims);
+        const bool known = !graph.keeps_values() || (value.moved && read && value.weights.size() == 1);
+        // Who runs it may train a part of a tensor here, others elsewhere: a part goes by its first element.
+        const bool part = !all_of_it && graph.keeps_values() && known && value.places && !value.places->empty() &&
+                          in_parts(graph, tensor);
+        const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
+        bool once = all_of_it || part || (!cut.empty() && read && !value.computed);
+        if (value.places) {
+            std::vector<double> sorted = *value.places;
+            std::ranges::sort(sorted);
+            once = once && std::ranges::adjacent_find(sorted) == sorted.end();
+        }
+        all.order += 'w';
+        all.tensors.push_back(part && once           ? fmt::format("{}[{}]", tensor, value.places->front())
+                              : cut.empty() || !once ? tensor
+                                                     : cut);
+        all.weights.push_back(once ? *read : dims.empty() ? Shape{1} : dims);
+        all.start.push_back(once ? name : tensor);
+        all.given.places.emplace_back();
+        if (!known) all.given.not_run = fmt::format("'{}' is computed from weights: no kernel takes its slope", name);
+        if (known && !once && graph.keeps_values())
+            all.given.places.back() = chosen(value, *read, *graph.sample(node.output(0)));
+    }
+}
+
+void Import::take_constant(const onnx::NodeProto& node, const std::string& name, Operands& all) const {
+    const Value& value = graph.value(name);
+    const bool side = value.kind == Value::Kind::side;
+    Shape dims = side ? sample(node, name) : value.dims.value_or(Shape{1});
+    const auto read = beside_samples(node, dims);
+    if (!side && read) dims = *read;
+    auto known = side ? std::nullopt : values_beside(node, value);
+    if (known) dims = known->shape;
+    all.order += 'c';
+    all.constants.push_back(dims.empty() ? Shape{1} : dims);
+    all.given.fixed.emplace_back();
+    if (known) all.given.fixed.back() = std::move(known->values);
+    if (side) all.given.not_run = fmt::format("'{}' is made of integers that are fed in", name);
+    if (graph.keeps_values() && !side && all.given.fixed.back().empty())
+        all.given.not_run = fmt::format("what '{}' holds is not known", name);
+}
+
+Operands Import::operands(const onnx::NodeProto& node) {
+    Operands all;
+    bool first = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+        const std::string& name = node.input(i);
+        if (name.empty()) continue;
+        const Value& value = graph.value(name);
+        if (is_computed(name)) bring(node, name);
+        const bool fed = value.kind == Value::Kind::side && (floating(value.element) || can_be_fed(name));
+        const bool layer = places.contains(name) || fed;
+        if (first) all.layer_first = layer;
+        first = false;
+        if (layer) {
+            all.order += 'x';
+            all.layers.push_back(source(node, i));
+            all.inputs.push_back(builder.shape(all.layers.back()));
+        } else if (const auto number = graph.scalar(name); number && value.weights.empty()) {
+            all.order += 'n';
+            all.numbers.push_back(*number);
+        } else if (!value.weights.empty()) {
+            take_weights(node, name, all);
+        } else {
+            take_constant(node, name, all);
+        }
+    }
+    return all;
+}
+
+Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) const {
+    if (input >= node.input_size()) graph.fail(node, fmt::format("it has no input {}", input));
+    const std::string& value = node.input(input);
+    if (!graph.constant(value)) graph.fail(node, fmt::format("its weights '{}' are not constant", value));
+    const auto dims = graph.dims(value);
+    if (!dims || dims->size() != rank)
+        graph.fail(node, fmt::format("its weights '{}' are {}, not a tensor of {} dimensions", value,
+                                     dims ? to_string(*dims) : "of unknown size", rank));
+    return *dims;
+}
+
+std::vector<std::string> Import::tensors(const onnx::NodeProto& node, int first, int last) const {
+    std::vector<std::string> all;
+    for (int i = first; i <= last && i < node.input_size(); ++i) {
+        if (node.input(i).empty()) continue;
+        const std::vector<std::string>& behind = graph.value(node.input(i)).weights;
+        const std::string part = behind.size() == 1 ? part_of(node.input(i), behind.front()) : "";
+        if (part.empty()) all.insert(all.end(), behind.begin(), behind.end());
+        if (!part.empty()) all.push_back(part);
+    }
+    return all;
+}
+
+// The piece of a tensor that a value is, by the node that cut it off; empty where it is all of it, or more than moved.
+std::string Import::part_of(const std::string& name, const std::string& tensor) const {
+    const auto whole = graph.dims(tensor);
+    const Value* value = &graph.value(name);
+    if (!whole || !value->dims || value->computed || !in_parts(graph, tensor) ||
+        elements(*value->dims) >= elements(*whole))
+        return "";
+    std::string part = name;
+    for (int steps = 0; steps < 16 && value->maker != nullptr && value->maker->input_size() > 0; ++steps) {
+        const std::string& before = value->maker->input(0);
+        const auto dims = graph.dims(before);
+        if (!dims || elements(*dims) != elements(*graph.dims(name))) break;
+        part = before;
+        value = &graph.value(before);
+    }
+    return fmt::format("{}[{}]", tensor, part);
+}
+
+}  // namespace rehearse::models
