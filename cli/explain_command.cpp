@@ -199,9 +199,7 @@ int run(const Options& options) {
 Run add_explain(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     app.add_option("PROBLEM", options->problem, "one kernel, as bench and the files of samples name it");
-    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
+    add_machine(app, options->machine);
     app.add_option("--device", options->device, "its device class; default: the first device's")->option_text("NAME");
     app.add_option("--step", options->step, "a step of the prediction of --model, as its timeline names it")
         ->option_text("NAME");

@@ -16,6 +16,12 @@
 
 namespace rehearse::cli {
 
+void add_machine(CommandLine& app, std::string& machine) {
+    app.add_option("--machine", machine, "a machine by name (rehearse machines) or a .toml file")
+        ->option_text("NAME|FILE.toml")
+        ->capture_default_str();
+}
+
 void add_framework(CommandLine& app, std::string& framework, std::string_view before) {
     app.add_option("--framework", framework,
                    fmt::format("what it does beside its kernels: a profile by name (rehearse frameworks) or a .toml "

@@ -24,8 +24,8 @@ void add_fuse(CommandLine& app, std::string& fuse);
 /// --precision and --optimizer.
 void add_precision(CommandLine& app, Precision& precision);
 void add_optimizer(CommandLine& app, Optimizer& optimizer);
-/// The network by name or file, fused.
-/// What a reader of the figures must know of an imported network goes to stderr: what was guessed, what an export lost.
+/// The network by name or file, fused. What a reader of the figures must know of an imported network goes to stderr:
+/// what was guessed, what an export lost.
 Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options = {});
 /// --allow-unknown, --unfold and --input, of an .onnx file.
 void add_import(CommandLine& app, models::ImportOptions& options);
@@ -41,6 +41,8 @@ struct JobOptions {
     Optimizer optimizer = Optimizer::sgd;
 };
 void add_job(CommandLine& app, JobOptions& job);
+/// --machine, of the commands that predict for one machine.
+void add_machine(CommandLine& app, std::string& machine);
 /// --framework; `before`: what it gives way to, or what it decides.
 void add_framework(CommandLine& app, std::string& framework, std::string_view before);
 nlohmann::ordered_json configuration(const JobOptions& job);

@@ -118,9 +118,7 @@ int learners(Options& options) {
 Run add_learners(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
-    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
+    add_machine(app, options->machine);
     add_framework(app, options->framework, "plan goes before it");
     app.add_option("--devices", options->devices, "how many devices")->option_text("N")->capture_default_str();
     app.add_option("--batches", options->batches, "samples that a learner takes, to be tried; --batch is not looked at")

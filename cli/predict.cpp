@@ -293,9 +293,7 @@ int start(const Options& options) {
 Run add_predict(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
-    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
+    add_machine(app, options->machine);
     add_framework(app, options->framework, "plan and --loader go before it");
     app.add_option("--devices", options->devices, "how many devices; several, separated by commas, are a scaling study")
         ->delimiter(',')

@@ -227,9 +227,7 @@ Run add_search(CommandLine& app) {
     const auto options = std::make_shared<Options>();
     add_job(app, options->job);
     app.remove_option("--plan");
-    app.add_option("--machine", options->machine, "a machine by name (rehearse machines) or a .toml file")
-        ->option_text("NAME|FILE.toml")
-        ->capture_default_str();
+    add_machine(app, options->machine);
     add_framework(app, options->framework, "what it settles of zero, overlap and allreduce is not varied");
     options->request.devices = {1};
     app.add_option("--devices", options->request.devices, "how many devices; of several numbers the best is chosen")

@@ -50,7 +50,7 @@ struct WinogradRows<4> {
     }
 };
 
-/// What the three transforms share. Images are {images, channels, height, width} -> {images, filters, out_height,
+/// What the transforms share: a thread a tile (of the channel or filter that is block.y) or a weight. Images are {images, channels, height, width} -> {images, filters, out_height,
 /// out_width}; tiles are counted row by row, image after image.
 struct WinogradShape {
     std::int32_t images = 0, channels = 0, filters = 0, height = 0, width = 0, out_height = 0, out_width = 0;
@@ -67,24 +67,33 @@ struct WinogradShape {
         const std::int32_t down = inside / row_tiles;
         return {image, down, inside - down * tiles_across};
     }
+
+    static constexpr int threads = 128;
+    struct Shared {};
+    struct Registers {};
+    REHEARSE_BOTH std::int64_t weight_count() const { return std::int64_t{filters} * channels; }
+
+    /// Calls `transform(i)` for each i of the block's that is below `count`.
+    template <typename Team, typename Transform>
+    static REHEARSE_BOTH void each(Team& team, const Block& block, std::int64_t count, Transform transform) {
+        team.alone([&](int thread, auto&) {
+            const std::int64_t i = block.x * threads + thread;
+            if (i < count) transform(i);
+        });
+    }
 };
 
 /// to {points, channels, tiles}.
 template <int m>
 struct WinogradSource : WinogradShape {
-    static constexpr int threads = 128, n = m + 2;
-    struct Shared {};
-    struct Registers {};
+    static constexpr int n = m + 2;
     Values source;
     float* to = nullptr;
 
     REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), channels}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.alone([&](int thread, Registers&) {
-            const std::int64_t tile = block.x * threads + thread;
-            if (tile < tiles()) transform(tile, block.y);
-        });
+        each(team, block, tiles(), [&](std::int64_t tile) { transform(tile, block.y); });
     }
 
 private:
@@ -125,19 +134,15 @@ private:
 /// whose filters are these channels: weights {channels, filters, 3, 3} turned by half a circle.
 template <int m>
 struct WinogradWeights : WinogradShape {
-    static constexpr int threads = 128, n = m + 2;
-    struct Shared {};
-    struct Registers {};
+    static constexpr int n = m + 2;
     Values weights;
     float* to = nullptr;
     bool mirrored = false;
 
-    REHEARSE_BOTH Blocks blocks() const { return {divide_up(std::int64_t{filters} * channels, threads)}; }
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(weight_count(), threads)}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.alone([&](int thread, Registers&) {
-            const std::int64_t i = block.x * threads + thread;
-            if (i >= std::int64_t{filters} * channels) return;
+        each(team, block, weight_count(), [&](std::int64_t i) {
             const auto weight = static_cast<std::int32_t>(i);  // there are fewer than 2^31
             transform(weight / channels, weight % channels);
         });
@@ -174,19 +179,14 @@ private:
 /// From products {points, filters, tiles} to the target, with its bias where there is one.
 template <int m>
 struct WinogradTarget : WinogradShape {
-    static constexpr int threads = 128, n = m + 2;
-    struct Shared {};
-    struct Registers {};
+    static constexpr int n = m + 2;
     const float* products = nullptr;
     Values bias, target;
 
     REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), filters}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.alone([&](int thread, Registers&) {
-            const std::int64_t tile = block.x * threads + thread;
-            if (tile < tiles()) transform(tile, block.y);
-        });
+        each(team, block, tiles(), [&](std::int64_t tile) { transform(tile, block.y); });
     }
 
 private:

@@ -12,19 +12,14 @@ namespace rehearse::kernels::cuda {
 /// to {points, filters, tiles} of the output's gradient {images, filters, out_height, out_width}.
 template <int m>
 struct WinogradDifferences : WinogradShape {
-    static constexpr int threads = 128, n = m + 2;
-    struct Shared {};
-    struct Registers {};
+    static constexpr int n = m + 2;
     Values diff;
     float* to = nullptr;
 
     REHEARSE_BOTH Blocks blocks() const { return {divide_up(tiles(), threads), filters}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.alone([&](int thread, Registers&) {
-            const std::int64_t tile = block.x * threads + thread;
-            if (tile < tiles()) transform(tile, block.y);
-        });
+        each(team, block, tiles(), [&](std::int64_t tile) { transform(tile, block.y); });
     }
 
 private:
@@ -60,27 +55,23 @@ private:
 /// 3}.
 template <int m>
 struct WinogradGradients : WinogradShape {
-    static constexpr int threads = 128, n = m + 2;
-    struct Shared {};
-    struct Registers {};
+    static constexpr int n = m + 2;
     const float* partial = nullptr;
     std::int32_t splits = 1;
     Values to;
 
-    REHEARSE_BOTH Blocks blocks() const { return {divide_up(std::int64_t{filters} * channels, threads)}; }
+    REHEARSE_BOTH Blocks blocks() const { return {divide_up(weight_count(), threads)}; }
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
-        team.alone([&](int thread, Registers&) {
-            const std::int64_t i = block.x * threads + thread;
-            if (i < std::int64_t{filters} * channels) transform(i);
-        });
+        each(team, block, weight_count(), [&](std::int64_t weight) { transform(weight); });
     }
 
 private:
     REHEARSE_BOTH float point(std::int64_t weight, int at) const {
-        const std::int64_t count = std::int64_t{filters} * channels;
         float sum = 0;
-        for (std::int64_t split = 0; split < splits; ++split) sum += partial[(split * n * n + at) * count + weight];
+        for (std::int64_t split = 0; split < splits; ++split) {
+            sum += partial[(split * n * n + at) * weight_count() + weight];
+        }
         return sum;
     }
     REHEARSE_BOTH void transform(std::int64_t weight) const {
