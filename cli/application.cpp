@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/pilots.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
@@ -28,7 +29,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using models::RequestFile;
 using models::ScalingRequest;
 using report::Application;

@@ -11,6 +11,7 @@
 #include "bench/compute.hpp"
 #include "cli/bench_messages.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "kernels/backend.hpp"
 
@@ -69,11 +70,11 @@ int bench_device_roofs(const BenchOptions& options);
 struct BenchRow {
     bench::Sample sample;
     bool checked = false;
-    double error = 0;                 // against the reference
-    std::int64_t checked_batch = 0;   // fewer samples than timed, where the reference would take long
-    bool best = false;                // of its problem
-    Bytes scratch;                    // memory beyond the tensors
-    nlohmann::ordered_json clocks{};  // of a device, as clocks_document() has them
+    double error = 0;                // against the reference
+    std::int64_t checked_batch = 0;  // fewer samples than timed, where the reference would take long
+    bool best = false;               // of its problem
+    Bytes scratch;                   // memory beyond the tensors
+    Json clocks{};                   // of a device, as clocks_document() has them
 };
 
 /// The problem with as many samples as plain loops finish in some seconds: so many operations, but one sample at least.

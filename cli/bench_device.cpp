@@ -9,6 +9,7 @@
 #include "cli/bench.hpp"
 #include "cli/clocks.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -19,7 +20,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Backends = std::vector<const kernels::Backend*>;
 
 kernels::Device& device_of(const BenchOptions& options) {

@@ -7,14 +7,13 @@
 #include "bench/embedding.hpp"
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/op.hpp"
 
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bench::EmbeddingWorkload workload_of(const BenchOptions& options) {
     if (options.arguments.size() > 1 || !options.suite.empty())

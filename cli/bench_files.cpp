@@ -11,6 +11,7 @@
 #include "bench/files.hpp"
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "run/checkpoint/files.hpp"
 #include "run/data/sample_volumes.hpp"
@@ -18,8 +19,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t mib = 1024 * 1024;
 

@@ -7,6 +7,7 @@
 
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "match/pattern.hpp"
@@ -14,8 +15,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void refuse_problems(const BenchOptions& options) {
     if (options.arguments.empty() && options.suite.empty()) return;

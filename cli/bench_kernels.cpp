@@ -10,6 +10,7 @@
 #include "calibrate/problems.hpp"
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -26,7 +27,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Backends = std::vector<const kernels::Backend*>;
 
 bool wanted(const std::string& kind, const Op& op) {

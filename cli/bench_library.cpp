@@ -9,6 +9,7 @@
 
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -22,8 +23,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Machine asked_machine(const LibraryBench& asked, std::int64_t& nodes, std::int64_t& devices) {
     if (!asked.machine_out.empty() && asked.compare.empty())

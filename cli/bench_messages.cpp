@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -23,8 +24,6 @@ namespace rehearse::cli {
 #if REHEARSE_HAS_MPI
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::optional<CollectiveKind> kind_of(std::string_view word) {
     for (const CollectiveKind kind : collective_kinds()) {

@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "cli/bench.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json row_of(const BenchRow& row, const bench::Ceilings& ceilings) {
     const bench::Sample& sample = row.sample;
@@ -87,7 +86,7 @@ DataType type_named(const std::string& word) {
 Report bench_report(const BenchOptions& options, const std::vector<BenchRow>& rows, const bench::Ceilings& ceilings,
                     const BenchPlace& place) {
     Report report{document("bench", {{"suite", options.suite}, {"seed", options.seed}}), {}, ""};
-    nlohmann::ordered_json& config = report.document["configuration"];
+    Json& config = report.document["configuration"];
     if (place.threads > 0) config["threads"] = place.threads;
     if (place.threads == 0) config["device"] = place.name;
     for (const bench::Peak& peak : ceilings.peaks) {

@@ -22,6 +22,7 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
@@ -156,7 +157,7 @@ int read_and_apply(const Options& options) {
             "--samples: give --machine NAME|FILE.toml, whose figures the samples replace, and --machine-out");
     Machine machine = models::load_machine(options.machine);
     Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array(), collectives = nlohmann::ordered_json::array();
+    Json rows = Json::array(), collectives = Json::array();
     for (const std::string& path : options.samples) {
         const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));

@@ -10,6 +10,7 @@
 #include "cli/clocks.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -20,8 +21,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<calibrate::Needed> problems_of(const DeviceCalibration& asked, const Machine& machine) {
     std::vector<Schedule> schedules;

@@ -9,6 +9,7 @@
 #include "calibrate/kernel_factors.hpp"
 #include "calibrate/read_samples.hpp"
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/csv.hpp"
@@ -17,8 +18,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<KernelSample> read_table(std::string_view text, const std::string& path) {
     const models::Csv table{text, path};

@@ -7,6 +7,7 @@
 
 #include "calibrate/collective_times.hpp"
 #include "calibrate/fit.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "picture/chart.hpp"
 #include "picture/write.hpp"
@@ -14,8 +15,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json compute_rows(const calibrate::Samples& samples) {
     Json rows = Json::array();
@@ -170,7 +169,7 @@ Report report_of(const Calibration& made, Json configuration) {
     return report;
 }
 
-nlohmann::ordered_json collective_row(const std::string& file, const calibrate::CollectiveRow& row) {
+Json collective_row(const std::string& file, const calibrate::CollectiveRow& row) {
     const Bandwidth algorithm = row.bytes / row.time;
     const std::optional<calibrate::RingRounds> rounds = calibrate::ring_rounds(row.kind, row.ranks);
     return {{"file", file},

@@ -2,14 +2,13 @@
 // What calibrate prints: prices, figures, and how far fits are from samples.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
 #include "calibrate/checked_steps.hpp"
 #include "calibrate/read_samples.hpp"
 #include "calibrate/samples.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
 
@@ -23,7 +22,7 @@ struct Calibration {
     bool residuals = false;
 };
 
-Report report_of(const Calibration& made, nlohmann::ordered_json configuration);
+Report report_of(const Calibration& made, Json configuration);
 
 /// "a message WHERE: up to 8 KiB 3 us + bytes / 4 GB/s; ..., ± 2 %", ended.
 std::string messaging_line(std::string_view where, const Messaging& messaging);
@@ -32,7 +31,7 @@ std::string messaging_line(std::string_view where, const Messaging& messaging);
 std::string residual_picture(const calibrate::Samples& samples, const Machine& host, const std::string& path);
 
 /// A row of what a file says of a collective, with both bandwidths, and the table of such rows.
-nlohmann::ordered_json collective_row(const std::string& file, const calibrate::CollectiveRow& row);
+Json collective_row(const std::string& file, const calibrate::CollectiveRow& row);
 Table collective_table();
 
 }  // namespace rehearse::cli

@@ -10,6 +10,7 @@
 #include "calibrate/recorded_prices.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/recorded.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -21,8 +22,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double much = 0.1;  // of a step, without a layer: worth a warning
 

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/json.hpp"
+
 namespace rehearse::cli {
 
-nlohmann::ordered_json clocks_document(const kernels::Clocks& clocks) {
+Json clocks_document(const kernels::Clocks& clocks) {
     if (!clocks.refusal.empty()) return {{"unknown", clocks.refusal}};
-    nlohmann::ordered_json made{{"processors_hz", clocks.processors_hz}, {"memory_hz", clocks.memory_hz}};
+    Json made{{"processors_hz", clocks.processors_hz}, {"memory_hz", clocks.memory_hz}};
     if (clocks.celsius) made["celsius"] = *clocks.celsius;
     if (clocks.watts) made["watts"] = *clocks.watts;
     made["held_down_by"] = clocks.held_down_by;

@@ -12,6 +12,7 @@
 #include "cli/cluster_report.hpp"
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "cluster/predict.hpp"
 #include "cluster/report.hpp"
@@ -25,8 +26,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 using Points = std::map<std::string, std::vector<cluster::SpeedPoint>>;
 

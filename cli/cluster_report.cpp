@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster_report.hpp"
 
+#include "cli/json.hpp"
 #include "cluster/report.hpp"
 
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json row_of(const cluster::Outcome& outcome) {
     const cluster::Figures f = figures(outcome);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "cluster/report.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -15,8 +16,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// How far the prediction is off, as a share of what was measured; null where nothing was.
 Json error_of(double predicted, double measured) { return measured > 0 ? Json(predicted / measured - 1) : Json{}; }

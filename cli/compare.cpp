@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "cli/recorded.hpp"
 #include "cli/report.hpp"
 #include "trace/compare.hpp"
@@ -15,8 +16,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;

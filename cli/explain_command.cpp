@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/gradient_sums.hpp"
@@ -23,8 +24,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_samples = 5;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/frameworks.hpp"
+#include "cli/json.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +13,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;

@@ -5,6 +5,7 @@
 
 #include "cli/choice.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "core/collectives/collective.hpp"
 #include "core/error.hpp"
 #include "core/precision.hpp"
@@ -111,12 +112,12 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, con
     return models::fuse(network, fusions);
 }
 
-nlohmann::ordered_json configuration(const JobOptions& job) {
-    nlohmann::ordered_json json{{"model", job.model},
-                                {"plan", job.plan},
-                                {"precision", to_string(job.precision)},
-                                {"fuse", job.fuse},
-                                {"optimizer", to_string(job.optimizer)}};
+Json configuration(const JobOptions& job) {
+    Json json{{"model", job.model},
+              {"plan", job.plan},
+              {"precision", to_string(job.precision)},
+              {"fuse", job.fuse},
+              {"optimizer", to_string(job.optimizer)}};
     if (job.global_batch) {
         json["global_batch"] = *job.global_batch;
     } else {

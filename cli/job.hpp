@@ -2,13 +2,12 @@
 // The options that predict and run share: what is trained, and how it is split.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/json.hpp"
 #include "core/network.hpp"
 #include "models/models.hpp"
 #include "schedule/plan.hpp"
@@ -45,7 +44,7 @@ void add_job(CommandLine& app, JobOptions& job);
 void add_machine(CommandLine& app, std::string& machine);
 /// --framework; `before`: what it gives way to, or what it decides.
 void add_framework(CommandLine& app, std::string& framework, std::string_view before);
-nlohmann::ordered_json configuration(const JobOptions& job);
+Json configuration(const JobOptions& job);
 
 schedule::Job job_for(const JobOptions& options, std::int64_t devices);
 

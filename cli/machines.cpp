@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -21,8 +22,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/models.hpp"
+#include "cli/json.hpp"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
     Common common;

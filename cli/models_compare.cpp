@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "models/difference.hpp"
 #include "models/onnx/counts.hpp"
@@ -13,8 +14,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double same_work = 1e-3;  // relative: PyTorch counts at what it dispatches, biases and all
 

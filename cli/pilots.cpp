@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/precision.hpp"
@@ -15,8 +16,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 predict::Pilot parse_pilot(std::string_view text) {
     const InputError wrong(fmt::format(

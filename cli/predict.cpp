@@ -12,6 +12,7 @@
 #include "cli/command_line.hpp"
 #include "cli/conditions.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/learner_options.hpp"
 #include "cli/pilots.hpp"
 #include "cli/predict_growth.hpp"
@@ -37,8 +38,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Large: one member an option of the command line.
 struct Options {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/predict_growth.hpp"
 
+#include "cli/json.hpp"
+
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A phase's figures at the i-th number of devices.
 Json row_of(const PredictedPhase& each, std::size_t point) {

@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/precision.hpp"
@@ -23,8 +24,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // 12 of "job.12.et".
 RankIndex rank_of(const std::string& file) {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cli/json.hpp"
 #include "predict/explain.hpp"
 #include "predict/faster_than_peak.hpp"
 #include "predict/other_software.hpp"
@@ -15,8 +16,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::int64_t devices_of(const predict::Prediction& prediction) { return prediction.points.back().figures.devices; }
 

@@ -18,6 +18,7 @@
 #include "cli/choice.hpp"
 #include "cli/command_line.hpp"
 #include "cli/help.hpp"
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/table_text.hpp"
 #include "core/error.hpp"
@@ -29,8 +30,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Names may be of bytes that are no UTF-8, which JSON has no place for.
 std::string json_text(const Json& value, int indent) {
@@ -113,7 +112,7 @@ void add_budget(CommandLine& app, Seconds& budget) {
         ->default_str(fmt::format("{:g}", budget.value));
 }
 
-nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration) {
+Json document(std::string_view kind, Json configuration) {
     Json host;
     utsname names{};
     if (uname(&names) == 0) host["name"] = names.nodename;

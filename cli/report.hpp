@@ -3,12 +3,11 @@
 // programs.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/json.hpp"
 #include "core/units.hpp"
 
 namespace rehearse::cli {
@@ -50,14 +49,14 @@ struct Table {
 };
 
 struct Report {
-    nlohmann::ordered_json document;  // begins with "schema", "version"
-    std::vector<Table> tables;        // CSV writes the rows of the first one, with all their scalar keys
-    std::string footer;               // below the tables, its lines wrapped
-    bool footer_is_drawn = false;     // as a picture in letters, whose lines stay whole
+    Json document;                 // begins with "schema", "version"
+    std::vector<Table> tables;     // CSV writes the rows of the first one, with all their scalar keys
+    std::string footer;            // below the tables, its lines wrapped
+    bool footer_is_drawn = false;  // as a picture in letters, whose lines stay whole
 };
 
 /// A document of this kind: schema "rehearse.<kind>/1", version, configuration, host.
-nlohmann::ordered_json document(std::string_view kind, nlohmann::ordered_json configuration);
+Json document(std::string_view kind, Json configuration);
 
 /// To stdout or --output. InputError when that file exists (without --force) or cannot be written.
 void print(const Report& report, const Common& common);

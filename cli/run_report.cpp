@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/methods/bilevel.hpp"
 #include "core/methods/servers.hpp"
@@ -17,8 +18,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json steps_of(const run::Result& result) {
     Json steps = Json::array();

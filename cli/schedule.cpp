@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -22,8 +23,6 @@
 namespace rehearse::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view as_text = "-";
 

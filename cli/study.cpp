@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "cli/study_trials.hpp"
 #include "cli/tuned.hpp"
@@ -19,7 +20,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using study::Round;
 using study::Trial;
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/help.hpp"
+#include "cli/json.hpp"
 #include "core/quoting.hpp"
 #include "core/text.hpp"
 #include "core/units.hpp"
@@ -17,7 +18,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr std::size_t gap = 2, least_text = 30;  // between columns; of a text that is wrapped
 
 std::string shown(const Json& value, Show show) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/command.hpp"
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -18,7 +19,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using kernels::tuned::Winner;
 
 Json row_of(const Winner& w) {

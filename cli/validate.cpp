@@ -11,6 +11,7 @@
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/validate_neusight.hpp"
 #if REHEARSE_HAS_SIM
@@ -33,7 +34,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using calibrate::Judged;
 using calibrate::Leave;
 using models::ShippedKernels;

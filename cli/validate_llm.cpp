@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "match/pattern.hpp"
@@ -19,7 +20,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using validate::BandedAnswer;
 using validate::LanguageAnswer;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/json.hpp"
 #include "cli/validate_published.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -16,7 +17,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using validate::MegatronAnswer;
 using validate::MegatronRow;
 using validate::RowErrors;

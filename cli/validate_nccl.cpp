@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "cli/json.hpp"
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -18,7 +19,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using validate::LibraryAnswer;
 
 std::string group_of(const LibraryAnswer& answer) {

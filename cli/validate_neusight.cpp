@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calibrate/boards.hpp"
+#include "cli/json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "match/pattern.hpp"
@@ -24,7 +25,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using calibrate::JudgedChoice;
 
 constexpr std::size_t pooled_kernels = 600, pilots = 20;

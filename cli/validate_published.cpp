@@ -7,6 +7,7 @@
 #include <set>
 
 #include "calibrate/validate_kernels.hpp"
+#include "cli/json.hpp"
 #include "cli/published_pictures.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -16,7 +17,6 @@ namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using validate::Answer;
 using validate::PublishedRow;
 using validate::ReplayedRow;

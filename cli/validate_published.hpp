@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/progress.hpp"
 #include "validate/row_errors.hpp"
@@ -19,7 +20,7 @@ struct PublishedOptions {
 };
 
 /// rows, mean_error, median_error, p90_error, in_band, and the median band_width where there are bands.
-nlohmann::ordered_json json_of(const validate::ErrorSummary& summary);
+Json json_of(const validate::ErrorSummary& summary);
 
 /// Every row with its predictions; `median` gets the median error, of anchored rows where there are any, else of all.
 Report validate_published(const PublishedOptions& options, const Progress& progress, double& median);

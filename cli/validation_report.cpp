@@ -6,13 +6,13 @@
 #include <cmath>
 #include <utility>
 
+#include "cli/json.hpp"
 #include "prices/interval.hpp"
 
 namespace rehearse::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using calibrate::Judged;
 
 Json summary_of(const std::vector<Judged>& rows) {
@@ -73,7 +73,7 @@ std::vector<Judged> judged(const std::vector<JudgedRow>& rows, const std::functi
     return some;
 }
 
-Report report_of(const Validation& validation, nlohmann::ordered_json configuration) {
+Report report_of(const Validation& validation, Json configuration) {
     Report report{document("validation", std::move(configuration)), {}, validation.footer};
     report.document["groups"] = groups_of(validation.rows);
     Json& summary = report.document["summary"] = Json::object();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calibrate/validate_kernels.hpp"
+#include "cli/json.hpp"
 #include "cli/report.hpp"
 
 namespace rehearse::cli {
@@ -24,7 +25,7 @@ struct JudgedRow {
 /// What a validation found.
 struct Validation {
     std::vector<JudgedRow> rows;
-    nlohmann::ordered_json skipped = nlohmann::ordered_json::array();
+    Json skipped = Json::array();
     std::map<std::string, int> reasons;  // of skipped rows
     std::string footer;
 };
@@ -35,6 +36,6 @@ std::vector<calibrate::Judged> judged(const std::vector<JudgedRow>& rows,
 
 /// Groups by device, type, kind and pass; summaries of the kinds, and of rows that the model was fitted on ("anchored")
 /// and was not ("cold"); every row.
-Report report_of(const Validation& validation, nlohmann::ordered_json configuration);
+Report report_of(const Validation& validation, Json configuration);
 
 }  // namespace rehearse::cli

@@ -10,7 +10,6 @@
 #include "bench/traffic_check.hpp"
 #include "core/error.hpp"
 #include "run/train.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 
 namespace rehearse::bench {
 namespace {
@@ -146,8 +145,3 @@ TEST(Choice, TakesTheFastestAtTheNearestSize) {
 
 }  // namespace
 }  // namespace rehearse::bench
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

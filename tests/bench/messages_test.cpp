@@ -10,7 +10,6 @@
 #include "bench/compute.hpp"
 #include "calibrate/fit.hpp"
 #include "run/train.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 
 namespace rehearse::bench {
 namespace {
@@ -76,8 +75,3 @@ TEST(Measure, OfAllRanksTogetherGivesEachTheSameSamples) {
 
 }  // namespace
 }  // namespace rehearse::bench
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

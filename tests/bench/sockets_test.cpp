@@ -10,7 +10,6 @@
 
 #include "bench/messages.hpp"
 #include "run/train.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 
 namespace rehearse::bench {
 namespace {
@@ -56,8 +55,3 @@ TEST(Sockets, AreMeasuredAloneAndBesideComputation) {
 
 }  // namespace
 }  // namespace rehearse::bench
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

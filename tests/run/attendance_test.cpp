@@ -9,7 +9,6 @@
 
 #include "core/error.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -78,8 +77,3 @@ TEST(Attendance, EndsAtAQuorumOfLiveWorkers) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -11,7 +11,6 @@
 
 #include "core/error.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/checkpoints.hpp"
 #include "tests/run/networks.hpp"
 
@@ -295,8 +294,3 @@ TEST(WeightsFile, ACheckpointGivesWeightsToo) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

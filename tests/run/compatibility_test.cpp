@@ -13,7 +13,6 @@
 #include "core/precision.hpp"
 #include "run/limits.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks_of_every_kind.hpp"
 
 namespace rehearse::run {
@@ -105,8 +104,3 @@ TEST(Compatibility, DISABLED_OfAllCellsGivesTheGradientsOfOneRank) { EXPECT_GT(w
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

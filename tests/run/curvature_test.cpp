@@ -113,8 +113,3 @@ TEST(Curvature, InvertsAPackedTriangle) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -10,7 +10,6 @@
 #include <random>
 
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/checkpoints.hpp"
 #include "tests/run/networks.hpp"
 
@@ -67,7 +66,7 @@ std::filesystem::path trained_to(const Folder& folder, const Schedule& schedule)
     return newest(folder.path()).value();
 }
 
-TEST(Checkpoints, ThatADiskHasChangedAreRefused) {
+TEST(DamagedCheckpoints, ThatADiskHasChangedAreRefused) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Folder folder;
     if (Communicator::world().rank() != 0) return;
@@ -77,7 +76,7 @@ TEST(Checkpoints, ThatADiskHasChangedAreRefused) {
         path, [&] { return load(path, schedule); }, expect_equal);
 }
 
-TEST(Checkpoints, OfRanksThatADiskHasChangedAreRefused) {
+TEST(DamagedCheckpoints, OfRanksThatADiskHasChangedAreRefused) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Folder folder;
     if (Communicator::world().rank() != 0) return;
@@ -94,8 +93,3 @@ TEST(Checkpoints, OfRanksThatADiskHasChangedAreRefused) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

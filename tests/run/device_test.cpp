@@ -12,7 +12,6 @@
 #include "kernels/reference/backend.hpp"
 #include "run/methods/learners.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/kernels/cuda_host.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
@@ -288,8 +287,3 @@ TEST(Device, ThatIsNotThereIsRefusedWithTheReason) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

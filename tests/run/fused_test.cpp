@@ -8,7 +8,6 @@
 #include "models/builder.hpp"
 #include "models/fuse.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -123,8 +122,3 @@ TEST(Fused, NetworkBeginsWithTheSameWeightsAndLearnsTheSame) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -11,7 +11,6 @@
 #include "run/loss_target.hpp"
 #include "run/random.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -135,8 +134,3 @@ TEST(TunedTraining, EndsAtItsTargetOnAllRanks) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -420,8 +419,3 @@ TEST(Plans, AWrongGradientIsFound) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -9,7 +9,6 @@
 #include "core/error.hpp"
 #include "run/limits.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 #include "tests/schedule/random_plans.hpp"
 
@@ -69,8 +68,3 @@ TEST(RandomPlans, GiveTheGradientsOfOneRank) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

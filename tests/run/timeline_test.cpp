@@ -9,7 +9,6 @@
 #include <set>
 
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/networks.hpp"
 
 namespace rehearse::run {
@@ -143,8 +142,3 @@ TEST(MeasuredTimeline, IsEmptyWhenNothingIsToBeRecorded) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
@@ -254,8 +253,3 @@ TEST(ComputeOnly, StepsAreTakenWithoutTheOtherRanks) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}

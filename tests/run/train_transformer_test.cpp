@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "run/trainer.hpp"
-#include "tests/kernels/comm/mpi_main.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
@@ -122,8 +121,3 @@ TEST(TransformerTraining, TakesASecondInputOfOneKind) {
 
 }  // namespace
 }  // namespace rehearse::run
-
-int main(int argc, char** argv) {
-    const rehearse::run::Session session{argc, argv};
-    return session.run("test", [&] { return rehearse::test::run_on_all_ranks(argc, argv); });
-}
