@@ -173,12 +173,12 @@ function(rehearse_suites filter target file)
   set(${filter} "${joined}" PARENT_SCOPE)
 endfunction()
 
-# rehearse_files_program(target FILES import import_rare ...): a program of import_test.cpp and the others, compiled
-# together as the files of a library are; otherwise as rehearse_test_program.
+# rehearse_files_program(target FILES import import_rare USES ... DEFINES ...): a program of import_test.cpp and the others,
+# compiled together as the files of a library are; otherwise as rehearse_test_program.
 function(rehearse_files_program target)
-  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "FILES;USES;DEFINES" ${ARGN})
   list(TRANSFORM ARG_FILES APPEND _test.cpp OUTPUT_VARIABLE sources)
-  rehearse_test_program(${target} ${sources} ${ARG_UNPARSED_ARGUMENTS})
+  rehearse_test_program(${target} ${sources} USES ${ARG_USES} DEFINES ${ARG_DEFINES})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REHEARSE_GROUP_TESTS})
   cmake_language(EVAL CODE "cmake_language(DEFER CALL rehearse_group_files ${target})")
 endfunction()

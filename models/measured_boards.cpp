@@ -175,14 +175,17 @@ std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::str
     return all;
 }
 
-std::vector<MeasuredBoard> measured_boards() {
-    std::vector<MeasuredBoard> all;
-    for (const std::string_view table : {"convolutions", "products", "vectors"}) {
-        for (MeasuredBoard& board :
-             measured_boards(kernel_file(table), fmt::format("calibrate/neusight/{}.csv", table)))
-            all.push_back(std::move(board));
-    }
-    return all;
+const std::vector<MeasuredBoard>& measured_boards() {
+    static const std::vector<MeasuredBoard> built_in = [] {
+        std::vector<MeasuredBoard> all;
+        for (const std::string_view table : {"convolutions", "products", "vectors"}) {
+            for (MeasuredBoard& board :
+                 measured_boards(kernel_file(table), fmt::format("calibrate/neusight/{}.csv", table)))
+                all.push_back(std::move(board));
+        }
+        return all;
+    }();
+    return built_in;
 }
 
 std::size_t shipped_count(std::string_view kind) { return kind == "conv2d" ? 400 : 900; }

@@ -19,8 +19,8 @@ namespace rehearse::models {
 /// Events around a call leave the device some microseconds of the host's part, in which the kernel already runs.
 inline constexpr Seconds hidden_start{15e-6};
 
-/// Every board and kind with the kernels that are built in.
-std::vector<MeasuredBoard> measured_boards();
+/// Every board and kind with the kernels that are built in, read once.
+const std::vector<MeasuredBoard>& measured_boards();
 /// The same boards with the kernels of a table in the form of one of calibrate/neusight/: convolutions.csv,
 /// products.csv (columns `op`, `depth`) or vectors.csv (`op`, `cols`; of it softmax and layer normalization from a
 /// megabyte). InputError with file and line for sizes that are no problem, times without the letter of a family, and a

@@ -221,7 +221,7 @@ std::shared_ptr<const PriceModel> with_board(const std::shared_ptr<const PriceMo
         return std::make_shared<const PriceModel>(model == nullptr ? std::string{} : model->name(), std::move(kernels),
                                                   std::string{board});
     }
-    const std::vector<MeasuredBoard> boards = measured_boards();
+    const std::vector<MeasuredBoard>& boards = measured_boards();
     const auto found = std::ranges::find(boards, board, &MeasuredBoard::name);
     if (found == boards.end()) {
         std::vector<std::string_view> names;
