@@ -8,7 +8,6 @@ training (stochastic depth, dropout of recurrent layers and of channels), with b
 `rehearse models FILE --check` must find parameters equal and multiply-adds within 0.1 %, of networks with weights and
 of such that were made without (light); each module is in training afterwards. Exits with 77, which ctest calls skipped, where PyTorch is absent.
 """
-import contextlib
 import itertools
 import pathlib
 import subprocess
@@ -66,6 +65,7 @@ def main():
     sys.path.insert(0, str(HERE.parents[1] / "scripts"))
     try:
         import onnx  # noqa: F401
+        import export_extras
         import export_onnx
     except ImportError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
@@ -75,9 +75,8 @@ def main():
         for (name, make, inputs), light in itertools.product(networks(), (False, True)):
             name += " without weights" * light
             file = pathlib.Path(folder) / f"{name}.onnx"
-            with export_onnx.light() if light else contextlib.nullcontext():
-                module = make()
-            export_onnx.export(module, (inputs,), file)
+            with export_extras.prepared(make, (inputs,), light, None) as (module, made, counts):
+                export_onnx.export(module, made, file, said=counts)
             run = subprocess.run([sys.argv[1], "models", str(file), "--check"], capture_output=True, text=True, timeout=300)
             right = run.returncode == 0 and all(each.training for each in module.modules())
             failed += not right
