@@ -55,6 +55,10 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
         return std::nullopt;
     const std::int64_t slice =
         rows ? elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(paired + deep), dims.end())) : 1;
+    // All samples together have what is taken, each the same number of places.
+    constexpr double most_places = 1 << 28;
+    const double taken = static_cast<double>(where.data->size() / deep) * static_cast<double>(slice);
+    if (taken != static_cast<double>(count) * static_cast<double>(batch) || taken > most_places) return std::nullopt;
     // Of the first `paired` axes each index leads to where it stands itself.
     const auto stands = [&](std::int64_t index) {
         std::int64_t place = 0;

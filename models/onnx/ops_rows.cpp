@@ -279,6 +279,7 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
 
 std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const Value& x = import.graph.value(node.input(0));
+    if (!x.dims || x.dims->size() != 3) return "what it reads is not {steps, samples, features}";
     const Shape r = import.weights(node, 2, 3);
     const bool batch_first = integer(node, "layout", 0) == 1;
     const std::int64_t steps = (*x.dims)[batch_first ? 1 : 0], inputs = (*x.dims)[2];
