@@ -301,15 +301,10 @@ bool one_by_one(Import& import, const onnx::NodeProto& node) {
 
 }  // namespace
 
-// Priced by its operations; who runs it gets its transpositions, too. Rows of a trained table that are picked again and
-// again, as those of relative positions (MViT v2), are a layer: the table alone is trained.
+// Priced by its operations; who runs it gets its transpositions, too.
 std::string einsum(Import& import, const onnx::NodeProto& node) {
-    for (const std::string& input : node.input()) {
-        const Value& value = import.graph.value(input);
-        const bool again = value.kind == Value::Kind::constant && value.weights.size() == 1 && value.dims &&
-                           elements(*value.dims) > elements(import.graph.dims(value.weights.front()).value_or(Shape{}));
-        if (again || import.is_computed(input)) import.bring(node, input);
-    }
+    for (const std::string& input : node.input())
+        if (picks_again(import, input) || import.is_computed(input)) import.bring(node, input);
     if ((import.graph.keeps_values() || sums_nothing(node)) && whole_form(import, node)) return "";
     if (one_by_one(import, node)) return "";
     if (std::string why = product_of_two(import, node); !why.empty()) {

@@ -122,12 +122,13 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
             import.put(node, Embedding{count, vocabulary, width}, {ids}, import.tensors(node, 0, 0));
             return "";
         }
-        const bool trained = !table.weights.empty();
         Shape whole = table.dims.value_or(Shape{1});
         if (whole.empty()) whole = {1};
-        const int layer = import.put(node, Gather{whole, to, count, trained}, {}, import.tensors(node, 0, 0));
-        import.not_run(layer, "which elements it takes depends on integers that are fed in");
-        return "";
+        if (!table.weights.empty()) {
+            const int layer = import.put(node, Gather{whole, to, count, true}, {}, import.tensors(node, 0, 0));
+            import.not_run(layer, "which elements it takes depends on integers that are fed in");
+            return "";
+        }  // what nobody trains, as a detector's anchors, is a layer like others
     }
     if (picks_samples(import, node)) import.mixed(node, "integers pick rows of several samples");
     const int from = import.source(node, 0);
