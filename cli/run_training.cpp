@@ -6,11 +6,15 @@
 #include <filesystem>
 #include <memory>
 #include <utility>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli/job.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/bilevel.hpp"
 #include "core/text.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "models/models.hpp"
@@ -102,8 +106,14 @@ void add_learner_schedules(const run::Session& session, const RunOptions& option
     }
 }
 
+// What each layer begins with is in this rank's memory now, and is not kept twice; what its kernels read stays.
+void let_go(Network& network) {
+    for (Layer& layer : network.layers)
+        if (layer.given != nullptr && layer.given->fixed.empty() && layer.given->places.empty()) layer.given.reset();
+}
+
 // Steps are told from `first` on.
-Trained train_one(const run::Session& session, const RunOptions& options, const Network& network, int first) {
+Trained train_one(const run::Session& session, const RunOptions& options, Network network, int first) {
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     Trained made{make_schedule(network, job_machine(session, options), plan,
                                job_for(options.job, session.size() * options.run.learners)),
@@ -120,6 +130,15 @@ Trained train_one(const run::Session& session, const RunOptions& options, const 
             make_schedule(network, job_machine(session, options), schedule::parse_plan("data"), single));
     }
     add_learner_schedules(session, options, network, asked);
+    asked.results = made.schedule.methods.get<Bilevel>().on;  // else nobody looks at them
+    asked.begun = [&] {
+        let_go(network);
+        let_go(made.schedule.network);
+        for (RankClass& each : made.schedule.classes) let_go(each.part.network);
+#ifdef __GLIBC__
+        ::malloc_trim(0);
+#endif
+    };
     const bool speaks = session.rank() == 0;
     const bool live = speaks && speaks_live(options);
     if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
@@ -156,7 +175,7 @@ Trained train_growing(const run::Session& session, const RunOptions& options, st
         if (i > 0) phase.grown = run::grow_weights(networks[i], options.run.save, options.copy_layers);
         kernels::Communicator::world().barrier();  // all have read before it is written again
         const run::Result before = std::move(made.result);
-        made = train_one(session, now, networks[i], asked[i].from);
+        made = train_one(session, now, std::move(networks[i]), asked[i].from);
         made.result.samples += before.samples;
         if (i > 0 && options.run.check_gradients && excess(before) > excess(made.result)) {
             made.result.gradient_error = before.gradient_error;

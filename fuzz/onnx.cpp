@@ -10,9 +10,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace rehearse;
     const std::array<models::ImportOptions, 3> ways{{{}, {.allow_unknown = true, .unfold = true}, {.values = true}}};
+    const fuzz::MemoryFile file{data, size};
     for (const models::ImportOptions& options : ways) {
         fuzz::refusing([&] {
-            const fuzz::MemoryFile file{data, size};
             const Network network = models::import_onnx(file.path(), options);
             try {
                 check(network);

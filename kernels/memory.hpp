@@ -18,6 +18,9 @@ using HostMemory = std::unique_ptr<std::byte, FreeHost>;
 /// through a matrix by columns meets another small page at each row, and waits for its address. std::bad_alloc.
 HostMemory allocate_host(std::size_t bytes);
 
+/// The same, all zero. 4 MiB and more are taken from the system as they are written to, and go back to it at the end.
+std::shared_ptr<std::byte> allocate_zeros(std::size_t bytes);
+
 template <typename T>
 struct HostAllocator {
     using value_type = T;

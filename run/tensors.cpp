@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "core/error.hpp"
@@ -59,10 +60,9 @@ void Arena::allocate(kernels::Device* device) {
         return;
     }
     try {
-        const auto bytes = static_cast<std::size_t>(size_) * sizeof(float);
-        const std::shared_ptr<std::byte> memory = kernels::allocate_host(bytes);
+        const std::shared_ptr<std::byte> memory =
+            kernels::allocate_zeros(static_cast<std::size_t>(size_) * sizeof(float));
         memory_ = {memory, reinterpret_cast<float*>(memory.get())};
-        std::fill_n(memory_.get(), size_, 0.0F);
     } catch (const std::bad_alloc&) {
         throw InfeasibleError(
             fmt::format("this rank needs {} for weights and activations, more than there is: "
@@ -288,6 +288,18 @@ Tensors::Parameters Tensors::parameters_of(int layer) const {
     const auto first = static_cast<std::size_t>(bytes / static_cast<std::ptrdiff_t>(size_of(all_.copy.type()).value));
     const auto of = [&](kernels::View all) { return all.empty() ? all : all.subspan(first, read.size()); };
     return {of(all_.weights), of(all_.momentum), of(all_.second_moment), of(all_.gradients), of(all_.applied)};
+}
+
+void Tensors::touch() const {
+    const auto zero = [](kernels::View view) {
+        if (!view.empty()) std::memset(view.bytes(), 0, view.size_bytes());
+    };
+    for (const kernels::View& each : {all_.gradients, all_.applied, all_.momentum, all_.second_moment}) zero(each);
+    for (const LayerTensors& layer : layers_) {
+        zero(layer.output);
+        zero(layer.diff);
+        zero(layer.workspace);
+    }
 }
 
 void Tensors::keep_gradients() const { copy(all_.gradients, all_.applied); }

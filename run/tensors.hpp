@@ -23,7 +23,8 @@ class Arena {
 public:
     /// Where the tensor will lie; spans may be asked for after `allocate`.
     Slice reserve(std::int64_t count, DataType type = DataType::f32);
-    void allocate(kernels::Device* device = nullptr);  // all zero; the host's where there is no device
+    /// All zero; the host's where there is no device, whose pages are taken when they are first written to.
+    void allocate(kernels::Device* device = nullptr);
     std::span<float> at(Slice slice) const;
     kernels::View view(Slice slice) const;
 
@@ -73,6 +74,9 @@ public:
     /// What the schedule sums and updates by: with lag=1 the gradients that the last step had made.
     kernels::View applied() const { return all_.applied; }
     void keep_gradients() const;  // for the next step
+    /// Writes zeros to what no step has written to, so that the first step does not wait for its pages: what the
+    /// optimizer keeps, and gradients. Of the host's memory, before anything is in them.
+    void touch() const;
     /// Of one layer that has weights of its own: what the optimizer has; round_weights() makes the layers read it.
     struct Parameters {
         kernels::View weights, momentum, second_moment, gradients, applied;

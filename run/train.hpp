@@ -76,6 +76,7 @@ struct Options {
     double target_loss = 0;
     std::int64_t target_samples = 1024;
     bool check_gradients = false;       // compare with the same global batch on one rank; the result's gradient_error
+    bool results = true;                // weights and gradients into the result
     bool record = true;                 // events into the timeline
     std::string data = "synthetic";     // or "climate", "idx:FOLDER", "FILE.h5"
     std::int64_t ignored_label = -100;  // asks for nothing, in a file (PyTorch's default of ignore_index)
@@ -89,6 +90,9 @@ struct Options {
     /// What check_gradients compares with where the plan cuts the network or computes in 16 bits: the whole of it on
     /// one rank in fp32, a step being one micro-batch.
     std::shared_ptr<const Schedule> single_rank{};
+    /// Called once by each rank that trains, when its weights have their first values: who gave them (Layer::given) may
+    /// let go of those of layers that were given nothing else. Empty: nothing is called.
+    std::function<void()> begun{};
 };
 
 /// What a file that --save or --checkpoint wrote has for the network's layers, by their names, is what they begin with
@@ -131,7 +135,7 @@ struct Result {
     std::vector<StepReport> steps;
     int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
     std::int64_t samples = 0;      // that the weights were trained on, those before the checkpoint included
-    std::vector<float> weights;    // of all buckets, one after the other
+    std::vector<float> weights;    // of all buckets, one after the other; empty without Options::results
     std::vector<float> gradients;  // of the last step, likewise
     std::vector<TuningPhase> phases{};
     std::vector<std::int64_t> lost{};  // workers that died

@@ -75,6 +75,8 @@ public:
 
     Result train(const Report& report) {
         Result result;
+        if (options_.begun) options_.begun();
+        if (program_.device() == nullptr) program_.tensors().touch();
         const Beginning begin = saver_->begin();
         const auto first = result.first_step = static_cast<int>(begin.step);
         feed_.start_at(begin.step, options_.first_sample + begin.samples);
@@ -84,7 +86,8 @@ public:
         const double first_ahead = measure_ahead(world_);
         for (int step = first; step < options_.steps; ++step) {
             if (may_lose() && is_cut(job_->all, schedule_)) break;
-            if (step + 1 == options_.steps) weights_before_ = floats_of(program_.tensors().weights());
+            if (step + 1 == options_.steps && options_.check_gradients)
+                weights_before_ = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             done_ = step + 1;
             result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
@@ -103,8 +106,7 @@ public:
         }
         feed_.end();
         if (may_lose()) {
-            result.weights = floats_of(program_.tensors().weights());
-            result.gradients = floats_of(program_.tensors().applied());
+            keep(result);
             return result;
         }
         const double last_ahead = measure_ahead(world_);
@@ -114,8 +116,7 @@ public:
         result.left_to_host = left_to_host();
         gather_pieces();
         save_named();
-        result.weights = floats_of(program_.tensors().weights());
-        result.gradients = floats_of(program_.tensors().applied());
+        keep(result);
         if (options_.check_gradients) check(result);
         return result;
     }
@@ -127,6 +128,12 @@ private:
         }
         return std::make_unique<RankSaver>(job_ == nullptr ? world_ : job_->all, schedule_, options_,
                                            [this](const UseNumbers& use) { program_.visit_own_state(use); });
+    }
+
+    void keep(Result& result) {
+        if (!options_.results && !options_.check_gradients) return;
+        result.weights = floats_of(program_.tensors().weights());
+        result.gradients = floats_of(program_.tensors().applied());
     }
 
     bool may_lose() const { return job_ != nullptr && options_.patience.value > 0; }
@@ -196,7 +203,8 @@ private:
     /// By the names of the layers, for other programs.
     void save_named() {
         if (options_.save.empty() && options_.save_gradients.empty()) return;
-        Checkpoint whole = gather(world_, schedule_, program_, With::gradients);
+        Checkpoint whole =
+            gather(world_, schedule_, program_, options_.save_gradients.empty() ? With::state : With::gradients);
         whole.steps = done_;
         if (world_.rank() != 0) return;
         if (!options_.save.empty()) save_weights(options_.save, schedule_.network, whole);

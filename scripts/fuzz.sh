@@ -47,9 +47,11 @@ printf '%-12s %14s %9s %8s %9s\n' target executions coverage corpus findings
 for target in "${targets[@]}"; do
     corpus=build/fuzz/corpus/$target found=build/fuzz/found/$target log=build/fuzz/$target.log
     mkdir -p "$corpus" "$found"
-    options=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -artifact_prefix="$found/")
+    # Its entropic schedule goes through all features of all inputs at each execution: two thirds of the time of `onnx`.
+    options=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -entropic=0 -artifact_prefix="$found/")
     dictionary=$(dictionary_of "$target")
     [ -z "$dictionary" ] || options+=(-dict="fuzz/dictionaries/$dictionary.dict")
+    if [ "$target" = onnx ] && [ ! -f "$corpus/test_abs" ]; then fuzz/onnx_seeds.py "$corpus" >> build/fuzz/build.log 2>&1; fi
     before=$(find "$found" -type f | wc -l)
     end=$((SECONDS + seconds))
     : > "$log"

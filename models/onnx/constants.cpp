@@ -69,7 +69,7 @@ int Import::moved_parameter(const onnx::NodeProto& reader, const std::string& na
     const int made =
         builder.layer(name_for(called(name)), Rearrangement{"pack", {builder.shape(whole)}, dims}, {whole});
     if (value.places && static_cast<std::int64_t>(value.places->size()) == elements(dims)) {
-        given[made].places = {std::vector<std::int32_t>(value.places->begin(), value.places->end())};
+        given[made].places = {*value.places};
     } else if (graph.keeps_values()) {
         not_run(made, fmt::format("which elements of its weights '{}' takes is not known", name));
     }

@@ -50,11 +50,11 @@ struct Value {
     std::shared_ptr<const std::vector<double>> data{};  // of a small constant
     std::vector<std::string> weights{};                 // of a constant: the initializers that it has a slope in
     /// Whether it is nothing but elements of the one initializer of `weights`, and which of them each is; null: as they
-    /// lie.
+    /// lie. Of a large one these and the initializer's `data` stand for its own.
     bool moved = false;
     bool computed = false;    // of weights by more than moving them
     bool multiplied = false;  // of weights by products, whose multiply-adds count
-    std::shared_ptr<const std::vector<double>> places{};
+    std::shared_ptr<const std::vector<std::int32_t>> places{};
     const onnx::NodeProto* maker = nullptr;
 };
 
@@ -94,6 +94,10 @@ public:
     bool uniform(const std::string& value) const;
     /// A constant of integers whose values are known.
     std::optional<std::vector<std::int64_t>> numbers(const std::string& value) const;
+    /// The elements of a constant, in their order; empty where they are not known.
+    std::vector<float> floats(const std::string& value) const;
+    /// Lets go of an initializer's elements, and of what has nothing but them: nobody asks for them any more.
+    void forget(const std::string& tensor);
     /// Whether large tensors' values are kept, too, for who runs the network.
     bool keeps_values() const { return keeps_values_; }
     /// The size of dimension Value::batch, of a sample 1.
@@ -162,6 +166,7 @@ private:
     std::unordered_map<const onnx::NodeProto*, std::string> why_;
     std::unordered_map<std::string, std::vector<const onnx::NodeProto*>> readers_;
     std::unordered_map<std::string, int> read_as_output_;
+    std::unordered_map<std::string, std::vector<Value*>> made_of_;  // initializers that are forgotten
     std::map<std::string, int> notes_;
     std::unordered_map<std::string, Value> declared_;  // value_info: for operators that we do not know
 };

@@ -17,9 +17,10 @@ constexpr std::array primes{10007, 10009, 10037, 10039};
 
 void OnnxGraph::find_inputs(const ImportOptions& options) {
     std::unordered_set<std::string> initialized;
-    for (const auto& tensor : model_.graph().initializer()) {
+    for (auto& tensor : *model_.mutable_graph()->mutable_initializer()) {
         initialized.insert(tensor.name());
         given_[tensor.name()] = initializer(tensor, true);
+        if (keeps_values_) std::string{}.swap(*tensor.mutable_raw_data());  // what it held is in the value
     }
     for (const auto& sparse : model_.graph().sparse_initializer()) {
         const auto& dims = sparse.dims();
@@ -32,6 +33,7 @@ void OnnxGraph::find_inputs(const ImportOptions& options) {
     std::unordered_set<std::string> asked;
     for (const auto& value : model_.graph().input()) {
         if (initialized.contains(value.name())) continue;
+        if (given_.contains(value.name())) fail(fmt::format("two inputs are called '{}'", value.name()));
         const auto& type = value.type().tensor_type();
         Value input{.kind = floating(type.elem_type()) ? Value::Kind::activation : Value::Kind::side,
                     .element = type.elem_type()};

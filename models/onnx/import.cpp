@@ -127,7 +127,7 @@ std::optional<Input> first_integers(const OnnxGraph& graph) {
     return std::nullopt;
 }
 
-Network import_graph(const std::string& path, const OnnxGraph& graph, const ImportOptions& options) {
+Network import_graph(const std::string& path, OnnxGraph& graph, const ImportOptions& options) {
     std::vector<std::string> floats;
     for (const std::string& input : graph.inputs())
         if (graph.activation(input)) floats.push_back(input);
@@ -165,8 +165,8 @@ Network import_graph(const std::string& path, const OnnxGraph& graph, const Impo
     add_lost_biases(import);
     import.name_numbers();
     Network network = import.builder.build();
-    import.give(network);
     say_what_was_seen(import, network);
+    import.give(network, graph);
     return network;
 }
 
@@ -178,7 +178,7 @@ bool reads_one_image(const OnnxGraph& graph) {
 // In a file of fixed sizes the samples may lie in the second dimension (sequence first), be mixed, as in contrastive
 // learning, or have no dimension, as a detector's image: then a sample is all that the file feeds in.
 Network import_either_way(const std::string& path, const ImportOptions& options) {
-    const OnnxGraph graph(path, options);
+    OnnxGraph graph(path, options);
     try {
         return import_graph(path, graph, options);
     } catch (const DependsOnData&) {
@@ -190,7 +190,8 @@ Network import_either_way(const std::string& path, const ImportOptions& options)
         for (const Samples samples : {Samples::second, Samples::none}) {
             if (samples == Samples::second && (graph.open_batch() || !mixed)) continue;
             try {
-                Network network = import_graph(path, OnnxGraph(path, options, samples), options);
+                OnnxGraph otherwise(path, options, samples);
+                Network network = import_graph(path, otherwise, options);
                 if (samples == Samples::none) {
                     network.notes.push_back(
                         "its samples cannot be told apart: one sample here is all that the file feeds in");
@@ -199,7 +200,7 @@ Network import_either_way(const std::string& path, const ImportOptions& options)
             } catch (const DependsOnData&) {
                 throw;
             } catch (const InputError&) {
-                continue;
+                if (!mixed) throw;  // of one image, and no samples: this is what is wrong with it
             }
         }
         throw;

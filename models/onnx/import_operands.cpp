@@ -25,7 +25,7 @@ std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Sha
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
         const auto place = static_cast<std::size_t>(at[i]);
-        places[i] = static_cast<std::int32_t>(value.places ? (*value.places)[place] : static_cast<double>(place));
+        places[i] = value.places ? (*value.places)[place] : static_cast<std::int32_t>(place);
     }
     return places;
 }
@@ -59,7 +59,7 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
         bool once = all_of_it || part || (!cut.empty() && read && !value.computed);
         if (value.places) {
-            std::vector<double> sorted = *value.places;
+            std::vector<std::int32_t> sorted = *value.places;
             std::ranges::sort(sorted);
             once = once && std::ranges::adjacent_find(sorted) == sorted.end();
         }

@@ -161,7 +161,9 @@ struct Import {
     /// Calls what reads ids as numbers after their layer (run/fed_inputs.hpp).
     void name_numbers();
     /// What the file says of each layer's values, once all are there.
-    void give(Network& network) const;
+    void give(Network& network, OnnxGraph& from) const;
+    void begin_with(const Layer& layer, const std::vector<Start>& start, Given& all,
+                    std::map<std::string, std::int64_t>& taken) const;
 };
 
 /// Dimension `axis` of a value in that of one sample; -1 where it is the samples'.

@@ -5,9 +5,12 @@
 #include <array>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace rehearse::models {
 namespace {
+
+constexpr double most_kept_twice = 1 << 18;  // elements of weights that are moved, whose values are kept once more
 
 constexpr std::array integers{"Shape", "Size",  "ArgMax",   "ArgMin",     "Equal",     "Greater",     "GreaterOrEqual",
                               "Less",  "Not",   "And",      "Or",         "Xor",       "LessOrEqual", "NonZero",
@@ -126,7 +129,8 @@ void Inference::infer(const onnx::NodeProto& node) {
                      : side                    ? Value::Kind::side
                                                : Value::Kind::constant;
         if (static_cast<std::size_t>(i) < made.size()) value.dims = made[static_cast<std::size_t>(i)];
-        if (!value.dims) {
+        const bool inferred = value.dims.has_value();
+        if (!inferred) {
             const auto declared = graph_.declared_.find(name);
             if (declared != graph_.declared_.end()) {
                 value.dims = declared->second.dims;
@@ -154,9 +158,13 @@ void Inference::infer(const onnx::NodeProto& node) {
                 graph_.values_[name] = std::move(value);
                 continue;
             }
-            if (value.dims && product <= most_kept(value, product)) value.data = values(node, *value.dims, i);
+            const bool follows = graph_.keeps_values() && inferred && value.dims && value.weights.size() == 1;
+            const bool once = follows && product > most_kept_twice && moves_alone(node);
+            if (once) follow(node, i, value);
+            if (!value.moved && inferred && value.dims && product <= most_kept(value, product))
+                value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
-            if (graph_.keeps_values() && value.dims && value.weights.size() == 1) follow(node, i, value);
+            if (follows && !once) follow(node, i, value);
             // An Identity is a tie, of tables always, unless it says that there is a copy.
             if (node.op_type() == "Identity" && !graph_.for_training_ && !value.weights.empty() &&
                 graph_.given_.contains(node.input(0)) && !graph_.is_table(node.input(0)) && graph_.is_copy(node)) {
@@ -223,19 +231,24 @@ void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
         if (from != nullptr) return;
         from = &found->second;
     }
-    if (from == nullptr || !from->moved || !from->dims) return;
+    const std::int64_t whole = elements(graph_.dims(value.weights.front()).value_or(Shape{}));
+    if (from == nullptr || !from->moved || !from->dims || whole > std::numeric_limits<std::int32_t>::max()) return;
     std::vector<double> numbers(static_cast<std::size_t>(elements(*from->dims)));
     std::iota(numbers.begin(), numbers.end(), 0);
-    const Data kept = from->data;
-    from->data = from->places ? from->places : std::make_shared<const std::vector<double>>(numbers);
+    if (from->places) numbers.assign(from->places->begin(), from->places->end());
+    const Data kept = std::exchange(from->data, std::make_shared<const std::vector<double>>(std::move(numbers)));
     const Data places = values(node, *value.dims, output);
     from->data = kept;
     if (!places || places->size() != static_cast<std::size_t>(elements(*value.dims))) return;
     value.moved = true;
-    const Shape tensor = graph_.dims(value.weights.front()).value_or(Shape{});
-    numbers.resize(static_cast<std::size_t>(elements(tensor)));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    if (*places != numbers) value.places = places;
+    bool as_they_lie = static_cast<std::int64_t>(places->size()) == whole;
+    for (std::size_t i = 0; as_they_lie && i < places->size(); ++i)
+        as_they_lie = (*places)[i] == static_cast<double>(i);
+    if (as_they_lie) {
+        value.data = graph_.value(value.weights.front()).data;
+    } else {
+        value.places = std::make_shared<const std::vector<std::int32_t>>(places->begin(), places->end());
+    }
 }
 
 }  // namespace rehearse::models

@@ -33,7 +33,7 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
     } else if (type == "Transpose") {
         const auto perm = list(node, "perm");
         axis = -1;
-        for (int i = 0; i < rank; ++i)
+        for (int i = 0; i < rank && (!perm || perm->size() == shape.size()); ++i)
             if ((perm ? static_cast<int>((*perm)[static_cast<std::size_t>(i)]) : rank - 1 - i) == batch) axis = i;
     } else if (type == "Squeeze") {
         auto axes = axes_of(node, 1, static_cast<std::size_t>(rank_in)).value_or(std::vector<std::int64_t>{});

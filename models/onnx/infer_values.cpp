@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of small constants: the arithmetic on shapes that exporters leave in the graph, masks, scales.
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "models/onnx/infer.hpp"
@@ -10,25 +11,34 @@ namespace {
 
 using Values = std::vector<double>;
 
-// For each element of `to`, the element of an operand of shape `from` that broadcasts to it.
-std::vector<std::size_t> places(const Shape& from, const Shape& to) {
-    std::vector<std::size_t> strides(to.size(), 0);
-    std::size_t stride = 1;
+std::size_t place(std::int64_t at) { return static_cast<std::size_t>(at); }
+
+// How far apart the elements of an operand of shape `from` are, by the dimensions of `to`, to which it broadcasts.
+Sizes steps_of(const Shape& from, const Shape& to) {
+    Sizes steps(to.size(), 0);
+    std::int64_t stride = 1;
     for (std::size_t i = from.size(); i-- > 0;) {
-        strides[i + to.size() - from.size()] = from[i] == 1 ? 0 : stride;
-        stride *= static_cast<std::size_t>(from[i]);
+        steps[i + to.size() - from.size()] = from[i] == 1 ? 0 : stride;
+        stride *= from[i];
     }
+    return steps;
+}
+
+// Calls `use(i, places)` for each element of `to` in order: where it is in each operand, whose first one is at `at`.
+template <std::size_t operands, typename Use>
+void walk(const Shape& to, const std::array<Sizes, operands>& steps, std::array<std::int64_t, operands> at,
+          const Use& use) {
+    Sizes index(to.size(), 0);
     const auto count = static_cast<std::size_t>(elements(to));
-    std::vector<std::size_t> all(count);
     for (std::size_t i = 0; i < count; ++i) {
-        std::size_t rest = i, at = 0;
+        use(i, at);
         for (std::size_t d = to.size(); d-- > 0;) {
-            at += rest % static_cast<std::size_t>(to[d]) * strides[d];
-            rest /= static_cast<std::size_t>(to[d]);
+            const bool over = ++index[d] == to[d];
+            for (std::size_t k = 0; k < operands; ++k) at[k] += over ? steps[k][d] * (1 - to[d]) : steps[k][d];
+            if (!over) break;
+            index[d] = 0;
         }
-        all[i] = at;
     }
-    return all;
 }
 
 std::function<double(double, double)> function_of_two(const std::string& type, bool whole) {
@@ -108,10 +118,12 @@ Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shap
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Shape") {
+        if (!in(node, 0).dims || shape.size() != 1) return nullptr;
         const Shape& dims = *in(node, 0).dims;
         const auto rank = static_cast<std::int64_t>(dims.size());
         std::int64_t begin = integer(node, "start", 0);
         begin = std::clamp<std::int64_t>(begin < 0 ? begin + rank : begin, 0, rank);
+        if (shape.front() > rank - begin) return nullptr;
         Values made;
         for (std::int64_t i = begin; i < begin + shape.front(); ++i)
             made.push_back(static_cast<double>(dims[static_cast<std::size_t>(i)]));
@@ -134,7 +146,7 @@ Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shap
     }
     for (int i = 0; i < node.input_size(); ++i)
         if (!node.input(i).empty() && (!in(node, i).data || !in(node, i).dims)) return nullptr;
-    if (node.input_size() == 0) return nullptr;
+    if (!given(node, 0)) return nullptr;
     if (Data made = values_by_element(node, shape)) return made;
     if (Data made = values_moved(node, shape)) return made;
     return values_of_tables(node, shape);
@@ -142,37 +154,43 @@ Inference::Data Inference::values(const onnx::NodeProto& node, const Shape& shap
 
 Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const Shape& shape) const {
     const std::string& type = node.op_type();
-    Values made(static_cast<std::size_t>(elements(shape)));
+    const auto count = static_cast<std::size_t>(elements(shape));
     const Values& x = *in(node, 0).data;
     if (const auto one = function_of_one(type)) {
-        if (x.size() != made.size()) return nullptr;
+        if (x.size() != count) return nullptr;
+        Values made(count);
         std::ranges::transform(x, made.begin(), one);
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Cast") {
-        if (x.size() != made.size()) return nullptr;
+        if (x.size() != count) return nullptr;
         const auto to = integer(node, "to", onnx::TensorProto::FLOAT);
-        const bool truth = to == onnx::TensorProto::BOOL;
+        const bool truth = to == onnx::TensorProto::BOOL, whole = !floating(static_cast<int>(to));
+        Values made(count);
         std::ranges::transform(x, made.begin(), [&](double a) {
-            return truth ? static_cast<double>(a != 0) : floating(static_cast<int>(to)) ? a : std::trunc(a);
+            return truth ? static_cast<double>(a != 0) : whole ? std::trunc(a) : a;
         });
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Softmax" && graph_.opset() >= 13) {
         const auto axis = axis_of(node, shape.size(), -1);
-        return axis && *axis < shape.size() && x.size() == made.size() ? softmax_of(x, shape, *axis) : nullptr;
+        return axis && *axis < shape.size() && x.size() == count ? softmax_of(x, shape, *axis) : nullptr;
     }
+    const auto steps = [&](int i) { return steps_of(*in(node, i).dims, shape); };
     if (type == "Where" && node.input_size() == 3) {
-        const auto condition = places(*in(node, 0).dims, shape), yes = places(*in(node, 1).dims, shape),
-                   no = places(*in(node, 2).dims, shape);
-        for (std::size_t i = 0; i < made.size(); ++i)
-            made[i] = x[condition[i]] != 0 ? (*in(node, 1).data)[yes[i]] : (*in(node, 2).data)[no[i]];
+        const Values &yes = *in(node, 1).data, &no = *in(node, 2).data;
+        Values made(count);
+        walk<3>(shape, {steps(0), steps(1), steps(2)}, {}, [&](std::size_t i, const auto& at) {
+            made[i] = x[place(at[0])] != 0 ? yes[place(at[1])] : no[place(at[2])];
+        });
         return std::make_shared<const Values>(std::move(made));
     }
     const auto both = node.input_size() == 2 ? function_of_two(type, !floating(in(node, 0).element)) : nullptr;
     if (both == nullptr) return nullptr;
-    const auto a = places(*in(node, 0).dims, shape), b = places(*in(node, 1).dims, shape);
-    for (std::size_t i = 0; i < made.size(); ++i) made[i] = both(x[a[i]], (*in(node, 1).data)[b[i]]);
+    const Values& y = *in(node, 1).data;
+    Values made(count);
+    walk<2>(shape, {steps(0), steps(1)}, {},
+            [&](std::size_t i, const auto& at) { made[i] = both(x[place(at[0])], y[place(at[1])]); });
     return std::make_shared<const Values>(std::move(made));
 }
 
@@ -184,8 +202,8 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
     if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten") return x;
     if (type == "Expand") {
         Values made(count);
-        const auto at = places(from, shape);
-        for (std::size_t i = 0; i < count; ++i) made[i] = (*x)[at[i]];
+        walk<1>(shape, {steps_of(from, shape)}, {},
+                [&](std::size_t i, const auto& at) { made[i] = (*x)[place(at[0])]; });
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Concat") return values_joined(node, shape);
@@ -237,20 +255,16 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
             std::int64_t begin = (*starts)[i] + ((*starts)[i] < 0 ? from[axis] : 0);
             begin = std::clamp<std::int64_t>(begin, 0, step < 0 ? from[axis] - 1 : from[axis]);
             offset += begin * strides[axis];
-            steps[axis] *= step;
+            steps[axis] = shape[axis] > 1 ? steps[axis] * step : 0;  // no product of a step that is never taken
         }
     }
     Values made(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        std::int64_t rest = static_cast<std::int64_t>(i), at = offset;
-        for (std::size_t d = shape.size(); d-- > 0;) {
-            at += rest % shape[d] * steps[d];
-            rest /= shape[d];
-        }
-        if (at < 0 || at >= static_cast<std::int64_t>(x->size())) return nullptr;
-        made[i] = (*x)[static_cast<std::size_t>(at)];
-    }
-    return std::make_shared<const Values>(std::move(made));
+    bool inside = true;
+    walk<1>(shape, {steps}, {offset}, [&](std::size_t i, const auto& at) {
+        inside = inside && at[0] >= 0 && at[0] < static_cast<std::int64_t>(x->size());
+        if (inside) made[i] = (*x)[place(at[0])];
+    });
+    return inside ? std::make_shared<const Values>(std::move(made)) : nullptr;
 }
 
 // Whole lines behind the axis lie one after the other in each operand.

@@ -82,6 +82,7 @@ std::string any_product(Import& import, const onnx::NodeProto& node) {
     double around = 1;  // what "..." stands for
     std::size_t begin = 0;
     for (const std::string& input : node.input()) {
+        if (begin > equation.size()) return fmt::format("its equation '{}' does not fit what it reads", equation);
         const std::size_t end = std::min(equation.find_first_of(",-", begin), equation.size());
         const std::string letters = equation.substr(begin, end - begin);
         begin = end + 1;
@@ -303,7 +304,7 @@ bool one_by_one(Import& import, const onnx::NodeProto& node) {
 // Priced by its operations; who runs it gets its transpositions, too.
 std::string einsum(Import& import, const onnx::NodeProto& node) {
     for (const std::string& input : node.input())
-        if (import.is_computed(input)) import.bring(node, input);
+        if (picks_again(import, input) || import.is_computed(input)) import.bring(node, input);
     if ((import.graph.keeps_values() || sums_nothing(node)) && whole_form(import, node)) return "";
     if (one_by_one(import, node)) return "";
     if (std::string why = product_of_two(import, node); !why.empty()) {

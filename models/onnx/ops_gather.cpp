@@ -55,6 +55,10 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
         return std::nullopt;
     const std::int64_t slice =
         rows ? elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(paired + deep), dims.end())) : 1;
+    // All samples together have what is taken, each the same number of places.
+    constexpr double most_places = 1 << 28;
+    const double taken = static_cast<double>(where.data->size() / deep) * static_cast<double>(slice);
+    if (taken != static_cast<double>(count) * static_cast<double>(batch) || taken > most_places) return std::nullopt;
     // Of the first `paired` axes each index leads to where it stands itself.
     const auto stands = [&](std::int64_t index) {
         std::int64_t place = 0;
@@ -118,12 +122,13 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
             import.put(node, Embedding{count, vocabulary, width}, {ids}, import.tensors(node, 0, 0));
             return "";
         }
-        const bool trained = !table.weights.empty();
         Shape whole = table.dims.value_or(Shape{1});
         if (whole.empty()) whole = {1};
-        const int layer = import.put(node, Gather{whole, to, count, trained}, {}, import.tensors(node, 0, 0));
-        import.not_run(layer, "which elements it takes depends on integers that are fed in");
-        return "";
+        if (!table.weights.empty()) {
+            const int layer = import.put(node, Gather{whole, to, count, true}, {}, import.tensors(node, 0, 0));
+            import.not_run(layer, "which elements it takes depends on integers that are fed in");
+            return "";
+        }  // what nobody trains, as a detector's anchors, is a layer like others
     }
     if (picks_samples(import, node)) import.mixed(node, "integers pick rows of several samples");
     const int from = import.source(node, 0);

@@ -12,6 +12,12 @@ bool in_a_layer(const Import& import, const onnx::NodeProto& node, int i) {
     return !import.graph.constant(node.input(i)) || import.places.contains(node.input(i));
 }
 
+bool picks_again(const Import& import, const std::string& name) {
+    const Value& value = import.graph.value(name);
+    return value.kind == Value::Kind::constant && value.weights.size() == 1 && value.dims &&
+           elements(*value.dims) > elements(import.graph.dims(value.weights.front()).value_or(Shape{}));
+}
+
 bool is_fixed(const Import& import, const onnx::NodeProto& node, int i) {
     const Value& value = import.graph.value(node.input(i));
     // Some exporters write weights as constants of the program, and reshape them.
@@ -122,7 +128,7 @@ void add_third(Import& import, const onnx::NodeProto& node) {
 // Operands that are computed of weights, and of two constants the one that is not trained here.
 void bring_operands(Import& import, const onnx::NodeProto& node) {
     for (const int i : {0, 1})
-        if (import.is_computed(node.input(i))) import.bring(node, node.input(i));
+        if (picks_again(import, node.input(i)) || import.is_computed(node.input(i))) import.bring(node, node.input(i));
     if (in_a_layer(import, node, 0) || in_a_layer(import, node, 1)) return;
     const bool left = is_fixed(import, node, 0) || !is_fixed(import, node, 1);
     import.bring(node, node.input(left ? 0 : 1));

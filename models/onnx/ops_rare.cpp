@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "models/onnx/infer.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
@@ -293,9 +294,11 @@ std::string transposed_to_size(Import& import, const onnx::NodeProto& node) {
     auto outside = import.graph.integers(node, "output_padding", rank, 0);
     std::vector<std::int64_t> pads(2 * rank);
     for (std::size_t i = 0; i < rank; ++i) {
-        const std::int64_t reach =
-            strides[i] * ((*from)[i + 2] - 1) + outside[i] + dilations[i] * ((*weights)[i + 2] - 1) + 1;
-        const std::int64_t total = reach - (*to)[i + 2];
+        const auto real = [](std::int64_t number) { return static_cast<double>(number); };
+        const double wanted = real(strides[i]) * real((*from)[i + 2] - 1) + real(outside[i]) +
+                              real(dilations[i]) * real((*weights)[i + 2] - 1) + 1 - real((*to)[i + 2]);
+        if (!(std::abs(wanted) <= largest_tensor) || outside[i] < 0) return "its padding is impossibly large";
+        const auto total = static_cast<std::int64_t>(wanted);
         const std::int64_t half = std::max<std::int64_t>(0, total) / 2, rest = std::max<std::int64_t>(0, total) - half;
         pads[i] = automatic == "SAME_UPPER" ? half : rest;
         pads[i + rank] = automatic == "SAME_UPPER" ? rest : half;

@@ -236,6 +236,7 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
     const Value& value = import.graph.value(node.input(0));
+    if (!value.dims || value.dims->empty()) return "a number alone is not normalized";
     Normalization op{.shape = shape, .epsilon = stored(number(node, "epsilon", 1e-5))};
     const auto trained = [&](int i) {
         return i < node.input_size() && !node.input(i).empty() && !import.graph.value(node.input(i)).weights.empty()
@@ -259,6 +260,7 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
     } else {
         std::int64_t axis = integer(node, "axis", -1);
         if (axis < 0) axis += static_cast<std::int64_t>(value.dims->size());
+        if (axis < 0) return fmt::format("its axis is none of {}", to_string(*value.dims));
         const std::int64_t features = elements(
             {value.dims->begin() + std::min<std::ptrdiff_t>(axis, static_cast<std::ptrdiff_t>(value.dims->size())),
              value.dims->end()});
@@ -279,6 +281,7 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
 
 std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const Value& x = import.graph.value(node.input(0));
+    if (!x.dims || x.dims->size() != 3) return "what it reads is not {steps, samples, features}";
     const Shape r = import.weights(node, 2, 3);
     const bool batch_first = integer(node, "layout", 0) == 1;
     const std::int64_t steps = (*x.dims)[batch_first ? 1 : 0], inputs = (*x.dims)[2];

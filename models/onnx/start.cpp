@@ -12,18 +12,41 @@ namespace {
 
 // The values of one tensor of a layer; empty where the file does not have them.
 std::vector<float> values_of(const OnnxGraph& graph, const Start& start, std::int64_t count) {
-    const Value& value = graph.value(start.value);
-    if (!value.data || static_cast<std::int64_t>(value.data->size()) != count) return {};
-    std::vector<float> values(value.data->begin(), value.data->end());
-    if (!start.turned || !value.dims || value.dims->size() != 2) return values;
-    const auto rows = static_cast<std::size_t>((*value.dims)[0]), columns = static_cast<std::size_t>((*value.dims)[1]);
+    std::vector<float> values = graph.floats(start.value);
+    if (static_cast<std::int64_t>(values.size()) != count) return {};
+    const Shape dims = graph.dims(start.value).value_or(Shape{});
+    if (!start.turned || dims.size() != 2) return values;
+    const auto rows = static_cast<std::size_t>(dims[0]), columns = static_cast<std::size_t>(dims[1]);
+    std::vector<float> turned(values.size());
     for (std::size_t i = 0; i < rows; ++i)
-        for (std::size_t j = 0; j < columns; ++j)
-            values[j * rows + i] = static_cast<float>((*value.data)[i * columns + j]);
-    return values;
+        for (std::size_t j = 0; j < columns; ++j) turned[j * rows + i] = values[i * columns + j];
+    return turned;
 }
 
 }  // namespace
+
+std::vector<float> OnnxGraph::floats(const std::string& name) const {
+    const Value& found = value(name);
+    if (found.data) return {found.data->begin(), found.data->end()};
+    if (!found.places || found.weights.size() != 1) return {};
+    const auto& whole = value(found.weights.front()).data;
+    if (!whole) return {};
+    std::vector<float> values;
+    values.reserve(found.places->size());
+    for (const std::int32_t place : *found.places)
+        values.push_back(static_cast<float>(whole->at(static_cast<std::size_t>(place))));
+    return values;
+}
+
+void OnnxGraph::forget(const std::string& tensor) {
+    if (made_of_.empty()) {
+        for (auto& [name, value] : values_)
+            if (value.weights.size() == 1) made_of_[value.weights.front()].push_back(&value);
+    }
+    for (Value* value : made_of_[tensor]) value->data = nullptr, value->places = nullptr;
+    const auto found = given_.find(tensor);
+    if (found != given_.end()) found->second.data = nullptr;
+}
 
 std::int64_t in_sample(const Value& value, const Shape& sample, std::int64_t axis) {
     const auto rank = static_cast<std::int64_t>(value.dims->size());
@@ -108,32 +131,47 @@ int Import::fixed_layer(const onnx::NodeProto& node, const std::string& what, co
     return made;
 }
 
-void Import::give(Network& network) const {
-    std::map<std::string, std::int64_t> taken;  // of each initializer, by all layers that train some of it
+// What the layer's tensors begin with, and why no kernel runs it, if so; `taken`: of each initializer, by all layers so
+// far that train some of it.
+void Import::begin_with(const Layer& layer, const std::vector<Start>& start, Given& all,
+                        std::map<std::string, std::int64_t>& taken) const {
+    const std::vector<WeightTensor> tensors = rehearse::weights(layer.op);
+    for (std::size_t k = 0; k < tensors.size() && k < start.size(); ++k) {
+        const std::string& name = start[k].value;
+        const std::int64_t count = elements(tensors[k].shape);
+        if (graph.value(name).computed && all.not_run.empty())
+            all.not_run = fmt::format("its weights '{}' are computed from others: no kernel takes their slope", name);
+        const std::vector<float> values = values_of(graph, start[k], count);
+        all.weights.reserve(all.weights.size() + values.size());  // a file without weights may say any size
+        all.weights.insert(all.weights.end(), values.begin(), values.end());
+        const std::vector<std::string>& behind = graph.value(name).weights;
+        if (behind.size() != 1 || graph.uniform(behind.front())) continue;
+        std::int64_t& sum = taken[behind.front()];
+        sum += count;
+        if (sum > elements(graph.dims(behind.front()).value_or(Shape{})) && all.not_run.empty())
+            all.not_run = fmt::format("its weights '{}' are another layer's, too, in another form", behind.front());
+    }
+    if (static_cast<std::int64_t>(all.weights.size()) != parameters(layer.op)) all.weights.clear();
+}
+
+// Each initializer is let go of when the last layer that begins with some of it has it: the file's weights are not all
+// in memory twice.
+void Import::give(Network& network, OnnxGraph& from) const {
+    std::map<std::string, std::int64_t> taken;
+    std::map<std::string, int> last;  // layer, by the initializer
+    for (const auto& [layer, tensors] : starts)
+        for (const Start& start : tensors)
+            for (const std::string& tensor : graph.value(start.value).weights) last[tensor] = layer;
     for (std::size_t i = 0; i < network.layers.size(); ++i) {
         Layer& layer = network.layers[i];
         Given all;
         if (const auto found = given.find(static_cast<int>(i)); found != given.end()) all = found->second;
         const auto start = starts.find(static_cast<int>(i));
-        if (start != starts.end() && graph.keeps_values() && layer.weights_of < 0) {
-            const std::vector<WeightTensor> tensors = rehearse::weights(layer.op);
-            for (std::size_t k = 0; k < tensors.size() && k < start->second.size(); ++k) {
-                const std::int64_t count = elements(tensors[k].shape);
-                if (graph.value(start->second[k].value).computed && all.not_run.empty())
-                    all.not_run = fmt::format("its weights '{}' are computed from others: no kernel takes their slope",
-                                              start->second[k].value);
-                const std::vector<float> values = values_of(graph, start->second[k], count);
-                all.weights.insert(all.weights.end(), values.begin(), values.end());
-                const std::vector<std::string>& behind = graph.value(start->second[k].value).weights;
-                if (behind.size() != 1 || graph.uniform(behind.front())) continue;
-                std::int64_t& sum = taken[behind.front()];
-                sum += count;
-                if (sum > elements(graph.dims(behind.front()).value_or(Shape{})) && all.not_run.empty())
-                    all.not_run =
-                        fmt::format("its weights '{}' are another layer's, too, in another form", behind.front());
-            }
-            if (static_cast<std::int64_t>(all.weights.size()) != parameters(layer.op)) all.weights.clear();
-        }
+        if (start != starts.end() && graph.keeps_values() && layer.weights_of < 0)
+            begin_with(layer, start->second, all, taken);
+        for (const Start& each : start == starts.end() ? std::vector<Start>{} : start->second)
+            for (const std::string& tensor : graph.value(each.value).weights)
+                if (last[tensor] == static_cast<int>(i)) from.forget(tensor);
         if (all.weights.empty() && all.state.empty() && all.fixed.empty() && all.places.empty() && all.not_run.empty())
             continue;
         layer.given = std::make_shared<const Given>(std::move(all));

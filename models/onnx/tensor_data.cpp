@@ -61,10 +61,12 @@ std::string external(const onnx::TensorProto& tensor, const std::string& path) {
         if (entry.key() == "length") length = parse_int(entry.value(), path);
     }
     const std::filesystem::path beside = std::filesystem::path(path).parent_path() / location;
+    std::error_code none;
     std::ifstream file(beside, std::ios::binary | std::ios::ate);
-    const auto size = static_cast<std::int64_t>(file.tellg());
-    if (length < 0) length = size - offset;
-    if (location.empty() || !file || offset < 0 || length < 0 || offset + length > size) {
+    const auto size = std::filesystem::is_regular_file(beside, none) ? static_cast<std::int64_t>(file.tellg()) : -1;
+    const bool there = !location.empty() && file && offset >= 0 && offset <= size;
+    if (there && length < 0) length = size - offset;
+    if (!there || length > size - offset) {
         throw InputError(fmt::format("{}: '{}' should lie in {}, which is absent or too short", path, tensor.name(),
                                      beside.string()));
     }

@@ -37,6 +37,9 @@ bool put_sampled(Import& import, const onnx::NodeProto& node);
 
 /// Whether some layer makes an operand, or stands for it; else it is a tensor of the file.
 bool in_a_layer(const Import& import, const onnx::NodeProto& node, int input);
+/// Whether a value is elements of a trained table that are picked more than once, as those of relative positions are
+/// (MViT v2): a layer then, of which the table alone is trained.
+bool picks_again(const Import& import, const std::string& value);
 
 /// Whether an operand is the same for each sample, and no training changes it.
 bool is_fixed(const Import& import, const onnx::NodeProto& node, int input);

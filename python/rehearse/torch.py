@@ -15,17 +15,15 @@ def network(model, example_inputs, *, loss=None, fuse="off", allow_unknown=False
     """
     import torch
 
-    from . import _export_onnx
+    from . import _export_extras, _export_onnx
     inputs = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
-    modes = [(module, module.training) for module in model.modules()]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
         path = os.path.join(folder, type(model).__name__ + ".onnx")
         try:
-            _export_onnx.export(model, inputs, path, opset=opset, loss=loss)
+            with _export_extras.weightless(model), _export_extras.ending_in(loss, model, inputs) as fed:
+                _export_onnx.export(model, fed, path, opset=opset)
         finally:
-            for module, training in modes:
-                module.training = training
             with torch.no_grad():
                 for buffer, kept in buffers:
                     buffer.copy_(kept)

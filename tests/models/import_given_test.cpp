@@ -56,6 +56,28 @@ TEST(Given, WeightsBehindATranspositionAreThoseThatAreRead) {
     EXPECT_THAT(given(imported(file), 1).weights, ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
+// Large ones are not kept in both forms.
+TEST(Given, LargeWeightsBehindTranspositionsAreThoseThatAreRead) {
+    constexpr std::size_t rows = 600, columns = 500;
+    OnnxFile once({-1, 4, columns}, 13), twice({-1, 4, rows}, 13);
+    for (OnnxFile* file : {&once, &twice}) {
+        fill(*file, "fc.weight", {rows, columns});
+        set(file->node("Transpose", {"fc.weight"}, "turned"), "perm", {1, 0});
+    }
+    once.node("MatMul", {"x", "turned"}, "y");
+    set(twice.node("Transpose", {"turned"}, "back"), "perm", {1, 0});
+    twice.node("MatMul", {"x", "back"}, "y");
+    const Network turned = imported(once), back = imported(twice);
+    const std::vector<float>&a = given(turned, 1).weights, &b = given(back, 1).weights;
+    ASSERT_EQ(a.size(), rows * columns);
+    ASSERT_EQ(b.size(), rows * columns);
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j) {
+            ASSERT_EQ(a[j * rows + i], static_cast<float>(i * columns + j));
+            ASSERT_EQ(b[i * columns + j], static_cast<float>(i * columns + j));
+        }
+}
+
 TEST(Given, ATableIsToldWhichOfItsRowsAreMeant) {
     OnnxFile file({-1, 2, 3}, 13);
     fill(file, "places", {4, 3});
@@ -260,6 +282,14 @@ TEST(Given, AnExternalFileIsReadOrMissed) {
     const float values[] = {7, 0.5F, -2};
     write_file("given.bin", {reinterpret_cast<const char*>(values), sizeof values});
     EXPECT_THAT(given(imported(file), 1).weights, ElementsAre(0.5F, -2));
+    auto& entries = *file.model.mutable_graph()->mutable_initializer(0)->mutable_external_data();
+    for (const char* offset : {"9223372036854775807", "-9223372036854775808", "13", "-1"}) {
+        entries[1].set_value(offset);
+        EXPECT_THAT([&] { imported(file); }, testing::ThrowsMessage<InputError>(HasSubstr("absent or too short")));
+    }
+    entries[0].set_value(".");  // a folder opens, and is as long as an integer can say
+    entries[1].set_value("0");
+    EXPECT_THAT([&] { imported(file); }, testing::ThrowsMessage<InputError>(HasSubstr("absent or too short")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ its first input fed in and the others constant, unless it is among REFUSED, of w
 
 Exits with 77, which ctest calls skipped, where python3-onnx is absent.
 """
+import builtins
 import collections
 import pathlib
 import subprocess
@@ -32,7 +33,7 @@ def cases():
     import numpy
     for name in ("float", "bool", "int", "object"):  # of which onnx 1.12 still speaks
         if not hasattr(numpy, name):
-            setattr(numpy, name, getattr(__builtins__, name))
+            setattr(numpy, name, getattr(builtins, name))
     from onnx import numpy_helper
     from onnx.backend.test.case.node import collect_testcases
     for case in collect_testcases(None):

@@ -16,42 +16,16 @@ import warnings
 
 import onnx
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
+import export_extras  # noqa: E402
 import export_onnx  # noqa: E402
 import networks  # noqa: E402
 
 warnings.filterwarnings("ignore")
 LARGEST_KEPT = 65536  # bytes of a tensor that stays in the file
-
-
-class Count(TorchDispatchMode):
-    """Multiply-adds of every convolution and product."""
-
-    def __init__(self):
-        super().__init__()
-        self.sum = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if name == "convolution":
-            x, w, transposed = args[0], args[1], args[6]
-            taps = w.numel() // w.shape[0]
-            self.sum += (x.numel() if transposed else out.numel()) * taps
-        elif name in ("mm", "bmm"):
-            self.sum += out.numel() * args[0].shape[-1]
-        elif name in ("addmm", "baddbmm"):
-            self.sum += out.numel() * args[1].shape[-1]
-        return out
-
-
-def multiply_adds(module, inputs, batch):
-    with torch.no_grad(), Count() as count:
-        module(*inputs)
-    return count.sum / batch
+LARGEST = 2**31 - 2**20  # bytes of weights in one message of protobuf
 
 
 def strip(data):
@@ -90,13 +64,12 @@ def main():
         batch = inputs[0].shape[axis]
         module.train()
         export_onnx.leave_out(module)  # what is random and PyTorch does not export in training
-        made = {"parameters": sum(p.numel() for p in module.parameters()),
-                "multiply_adds": multiply_adds(module, inputs, batch), "samples": batch}
-        first, large = True, export_onnx.is_large(module.state_dict())
+        made = {"parameters": sum(p.numel() for p in module.parameters())} | export_extras.counts(module, inputs, batch)
+        first, large = True, sum(each.numel() * each.element_size() for each in module.state_dict().values()) > LARGEST
         for training in (False, True):
             if name in networks.HEADS_IN_TRAINING:
                 module.train(training)
-                made["multiply_adds"] = multiply_adds(module, inputs, batch)
+                made |= export_extras.counts(module, inputs, batch)
             for opset in map(int, options.opsets.split(",")):
                 for dynamic in (False, True):
                     if options.quick and (opset != 13 or dynamic == training):

@@ -3,12 +3,13 @@
 """What scripts/export_onnx.py writes is what PyTorch counts: networks with parts that PyTorch itself does not export in
 training (stochastic depth, dropout of recurrent layers and of channels), with buffers and tied weights.
 
-  exporter.py REHEARSE
+  exporter.py REHEARSE [--large]
+
+--large: instead, networks whose weights or shapes are large, made without weights; minutes each.
 
 `rehearse models FILE --check` must find parameters equal and multiply-adds within 0.1 %, of networks with weights and
 of such that were made without (light); each module is in training afterwards. Exits with 77, which ctest calls skipped, where PyTorch is absent.
 """
-import contextlib
 import itertools
 import pathlib
 import subprocess
@@ -53,7 +54,18 @@ def networks():
         def forward(self, ids):
             return self.head(self.norm(self.norm(self.words(ids)) * 2))
 
+    class Positions(nn.Module):
+        """A table of relative positions, whose rows are picked for each pair of places, as in MViT v2."""
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Parameter(torch.rand(11, 8)), nn.Linear(6, 3)
+
+        def forward(self, x):
+            places = torch.arange(6)
+            return self.head(torch.einsum("bqc,qkc->bqk", x, self.table[places[:, None] - places + 5])).mean(1)
+
     ids = torch.zeros(2, 9, dtype=torch.long)
+    yield "positions", Positions, torch.zeros(2, 6, 8)
     yield "convnext", lambda: ConvNeXt([CNBlockConfig(8, 16, 2), CNBlockConfig(16, None, 1)], 0.4, num_classes=6), torch.zeros(2, 3, 32, 32)
     yield "mobilenet_v3", torchvision.models.mobilenet_v3_small, torch.zeros(2, 3, 64, 64)
     yield "sentences", Sentences, ids
@@ -61,23 +73,37 @@ def networks():
     yield "tied", Tied, ids
 
 
+def large_networks():
+    import torch
+    from torchvision import models
+    flow = torch.zeros(2, 3, 128, 128)
+    yield "raft_small", models.optical_flow.raft_small, (flow, flow)
+    yield "raft_large", models.optical_flow.raft_large, (flow, flow)
+    yield "mvit_v2_s", models.video.mvit_v2_s, (torch.zeros(1, 3, 16, 224, 224),)
+    yield "regnet_y_128gf", models.regnet_y_128gf, (torch.zeros(1, 3, 384, 384),)
+
+
 def main():
     warnings.filterwarnings("ignore")
     sys.path.insert(0, str(HERE.parents[1] / "scripts"))
     try:
         import onnx  # noqa: F401
+        import export_extras
         import export_onnx
     except ImportError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
         return 77
     failed = 0
     with tempfile.TemporaryDirectory(prefix="rehearse-torch-") as folder:
-        for (name, make, inputs), light in itertools.product(networks(), (False, True)):
+        cases = itertools.product(networks(), (False, True))
+        if "--large" in sys.argv[2:]:
+            cases = ((network, True) for network in large_networks())
+        for (name, make, inputs), light in cases:
+            inputs = inputs if isinstance(inputs, tuple) else (inputs,)
             name += " without weights" * light
             file = pathlib.Path(folder) / f"{name}.onnx"
-            with export_onnx.light() if light else contextlib.nullcontext():
-                module = make()
-            export_onnx.export(module, (inputs,), file)
+            with export_extras.prepared(make, inputs, light, None) as (module, made, counts):
+                export_onnx.export(module, made, file, opset=16 if "raft" in name else 13, said=counts)
             run = subprocess.run([sys.argv[1], "models", str(file), "--check"], capture_output=True, text=True, timeout=300)
             right = run.returncode == 0 and all(each.training for each in module.modules())
             failed += not right
