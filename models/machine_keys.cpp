@@ -120,7 +120,7 @@ constexpr std::array figures{
     MachineKey{"gap_tree_16kb", "number", "... of a tree by Simple, for each 16 KB up to 64"},
     MachineKey{"unhidden", "share", "of a Simple ring's latency that no data hide"},
     MachineKey{"inject", "number", "us that the CPU takes to store a tiny message of an all-to-all"},
-    MachineKey{"exchange_share", "share", "of a ring's rate that an all-to-all reaches where devices share a card"},
+    MachineKey{"exchange_share", "share", "of a card's rate that an all-to-all reaches by way of the host's memory"},
     MachineKey{"error", "number", "of times between nodes: one standard deviation, relative"},
     MachineKey{"ring_reached", "number", "share of the library's figure that rings reach inside a node"},
     MachineKey{"nvls_reached", "number", "... that sums in its switches reach"},
