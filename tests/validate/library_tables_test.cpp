@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/library_tables.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,6 +26,9 @@ TEST(LibraryTables, CountBusBandwidthAsNcclTests) {
     EXPECT_DOUBLE_EQ(bus_bandwidth(CollectiveKind::all_reduce, bytes, time, 8), 175);
     EXPECT_DOUBLE_EQ(bus_bandwidth(CollectiveKind::all_gather, bytes, time, 8), 87.5);
     EXPECT_DOUBLE_EQ(bus_bandwidth(CollectiveKind::broadcast, bytes, time, 8), 100);
+    EXPECT_DOUBLE_EQ(bus_bandwidth(library_test("sendrecv"), bytes, time, 8), 100) << "src/sendrecv.cu: factor 1";
+    EXPECT_THAT([] { library_test("sendrcv"); }, testing::ThrowsMessage<InputError>(testing::HasSubstr("sendrecv")));
+    EXPECT_THROW(library_operation("sendrecv"), InputError) << "rows of tables are collectives";
 }
 
 // With and without the columns of operation and root, as the programs of several years print them.
