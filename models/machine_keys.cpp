@@ -113,7 +113,9 @@ constexpr std::array collectives{
 constexpr std::array figures{
     MachineKey{"share", "share", "of a network card's rate that long messages reach"},
     MachineKey{"through_cpu", "share", "the same again where GPU and card meet in the CPU"},
-    MachineKey{"step", "number", "how many times as long a step between nodes takes as the library's table says"},
+    MachineKey{
+        "step", "number",
+        "how many times as long a step by LL between nodes takes as the library's table says; others as much longer"},
     MachineKey{"rendezvous", "number", "us that it takes longer by a message of 1 KB; grows with the size to a power"},
     MachineKey{"gap", "number",
                "us of a card's thread for a message that is a rendezvous; by Simple as its size up to 32 KB"},

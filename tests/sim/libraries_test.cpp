@@ -161,14 +161,16 @@ TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
 
 // 4 GiB on 4 x 4 devices: 3 GiB of each leave its node. Perlmutter has a card for each device, which carries what it
 // does of a ring, 0.95 of 25 GB/s and 0.76 of that through the CPU. Of Polaris' four devices two are in a domain of
-// memory with a card (ALCF's table of affinities), so that a quarter of the messages goes past the memory of both hosts;
-// the others get 0.34 of the two cards. Of 15 peers a block serves 8 at once: 1 - e^-8 8^8 / 8! of the rate is left.
+// memory with a card (ALCF's table of affinities), so that a quarter of the messages goes past the memory of both
+// hosts; the others get 0.34 of the two cards. Of 15 peers a block serves 8 at once: 1 - e^-8 8^8 / 8! of the rate is
+// left.
 TEST(NcclTimes, OfAllToAllsAreLongerWhereDevicesAreFarFromACard) {
     const auto time = [](const char* machine) {
         return times(machine, 4, 4).price(CollectiveKind::all_to_all, Bytes{4096 * mebi}).time.value;
     };
     const double card = 25e9 * 0.95 * 0.76, met = 0.8604134680;
-    EXPECT_NEAR(time("perlmutter"), 3072 * mebi / card / met, 100e-6) << "about 200 ms were measured (nccl-tests issue 139)";
+    EXPECT_NEAR(time("perlmutter"), 3072 * mebi / card / met, 100e-6)
+        << "about 200 ms were measured (nccl-tests issue 139)";
     EXPECT_NEAR(time("polaris"), 4 * 3072 * mebi * (0.25 / (2 * card) + 0.75 / (2 * 25e9 * 0.34)) / met, 100e-6);
     // Two nodes of Polaris have 7 peers, all of which are served at once.
     const Seconds two = times("polaris", 2, 4).price(CollectiveKind::all_to_all, Bytes{1024 * mebi}).time;

@@ -44,7 +44,7 @@ double LibraryTimes::exchange_time(double bytes) const {
     double posted =
         (n - p) * std::max(c.version->posting, 2 * p / static_cast<double>(c.view.rails) * transport_->gap_eager);
     if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
-    const double first = c.version->ring_base[0] + network_step(c, true, LibraryProtocol::simple) * transport_->step;
+    const double first = c.version->ring_base[0] + network_step(c, true, LibraryProtocol::simple) + on_the_way(true);
     return first + std::max({inside, through, posted});
 }
 
@@ -57,7 +57,7 @@ LibraryPrice LibraryTimes::send(Bytes size) const {
     const double rail = c.nodes > 1 ? wire() / static_cast<double>(c.view.rails) : 0;
     const double direct = c.view.devices > 1 && !c.view.links.empty() ? c.view.links[1] : 0;
     const double links = direct > 0 ? direct : c.view.to_switch > 0 ? c.view.to_switch : c.view.pcie;
-    const double step = c.nodes > 1 ? network_step(c, true, LibraryProtocol::simple) * transport_->step +
+    const double step = c.nodes > 1 ? network_step(c, true, LibraryProtocol::simple) + on_the_way(true) +
                                           rendezvous(std::min(size.value, 128 * 1024.0))
                                     : inside_step(c, false, LibraryProtocol::simple);
     price.time = Seconds{(c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};

@@ -79,6 +79,10 @@ double LibraryTimes::ring_carried() const {
 
 double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
 
+double LibraryTimes::on_the_way(bool tree_) const {
+    return network_step(priced_, tree_, Protocol::ll) * (transport_->step - 1);
+}
+
 double LibraryTimes::rendezvous(double message) const {
     const double kb = message / kibi;
     if (kb <= transport_->eager_kb || transport_->rendezvous == 0) return 0;
@@ -127,7 +131,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
         std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
     const double inside = inside_step(c, false, q) + through_switch();
-    const double network = network_step(c, false, q) * transport_->step;
+    const double network = network_step(c, false, q) + on_the_way(false);
     // A thread block moves as much as a channel's half at its fastest.
     const double lines = passing_on(pieces.slice, q);
     const double hop = lines > 0 ? lines : pieces.slice / 1000 / (c.view.architecture->tree[0] / 2 / on_wire(q));
@@ -165,7 +169,7 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double step = network_step(c, true, q);
     const double lines = std::min(chunk, ll_lines), inside = static_cast<double>(c.view.devices) - 1;
     const double latency = estimate.latency + 2 * (levels * passing_across(lines, q) + inside * passing_on(lines, q)) +
-                           2 * levels * (step * (transport_->step * late - 1) + rendezvous(message) * late) +
+                           2 * levels * (step * (late - 1) + (on_the_way(true) + rendezvous(message)) * late) +
                            2 * static_cast<double>(c.view.devices - 1) * through_switch();
     // A node sends and gets all data twice, once to and from above and once below; of two nodes, once.
     const double both = c.nodes == 2 ? 1 : 2;

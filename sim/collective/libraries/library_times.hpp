@@ -65,6 +65,8 @@ private:
     double through_host() const;    // ... by way of the host's memory
     double ring_carried() const;    // ... of rings, which go on from device to device inside it
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
+    /// us that a step between nodes takes longer than the table says, whichever protocol: what LL's would be longer.
+    double on_the_way(bool tree) const;
     double rendezvous(double message) const;
     double passing_on(double bytes, LibraryProtocol protocol) const;  // us of one thread block's lines by LL
     /// ... and of a step between nodes, before which the host's thread looks at the flags of each line
