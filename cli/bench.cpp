@@ -105,8 +105,10 @@ void add_library(CommandLine& app, LibraryBench& library) {
                    "of nccl-table: the first of each node, at least 1; default all")
         ->positive()
         ->option_text("K");
-    app.add_option("--op", library.operation,
-                   "of nccl-table: all_reduce, all_gather, reduce_scatter, broadcast or all_to_all")
+    app.add_option(
+           "--op", library.operation,
+           "of nccl-table: all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or sendrecv (each rank to "
+           "the next)")
         ->capture_default_str()
         ->option_text("OP");
     app.add_option("--force-algorithm", library.algorithm,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "cli/bench.hpp"
 #include "cli/command.hpp"
@@ -27,6 +28,7 @@ namespace {
 Machine asked_machine(const LibraryBench& asked, std::int64_t& nodes, std::int64_t& devices) {
     if (!asked.machine_out.empty() && asked.compare.empty())
         throw InputError("bench nccl-table: --machine-out needs --compare FILE, the times to take figures from");
+    if (!asked.machine_out.empty()) validate::library_operation(asked.operation);  // figures are of collectives
     if (asked.machine.empty()) throw InputError("bench nccl-table: --machine says on which machine");
     Machine machine = models::load_machine(asked.machine);
     const NodeKind& kind = machine.nodes.front();
@@ -98,7 +100,10 @@ int bench_library(const BenchOptions& options) {
     std::vector<int> used(static_cast<std::size_t>(devices));
     std::iota(used.begin(), used.end(), 0);
     const sim::LibraryTimes times{machine, software, 0, nodes, used};
-    const CollectiveKind kind = validate::library_operation(asked.operation);
+    const std::optional<CollectiveKind> kind = validate::library_test(asked.operation);
+    if ((!kind || kind == CollectiveKind::all_to_all) && !(asked.algorithm.empty() && asked.protocol.empty()))
+        throw InputError(
+            fmt::format("--op {}: is messages, without an algorithm or protocol to force", asked.operation));
     std::vector<validate::TestLine> sizes;
     if (asked.compare.empty()) {
         const double least = parse_quantity<Bytes>(options.messages.least).value;
@@ -118,7 +123,8 @@ int bench_library(const BenchOptions& options) {
     report.document["results"] = Json::array();
     std::vector<double> errors;
     for (const auto& [bytes, measured] : sizes) {
-        const sim::LibraryPrice price = times.price(kind, bytes, asked.algorithm, asked.protocol);
+        const sim::LibraryPrice price =
+            kind ? times.price(*kind, bytes, asked.algorithm, asked.protocol) : times.send(bytes);
         const auto band = prices::around(price.time, prices::log_reach(price.error));
         Json row{{"size_B", bytes.value},
                  {"count", std::floor(bytes.value / 4)},

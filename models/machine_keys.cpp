@@ -113,14 +113,16 @@ constexpr std::array collectives{
 constexpr std::array figures{
     MachineKey{"share", "share", "of a network card's rate that long messages reach"},
     MachineKey{"through_cpu", "share", "the same again where GPU and card meet in the CPU"},
-    MachineKey{"step", "number", "how many times as long a step between nodes takes as the library's table says"},
+    MachineKey{
+        "step", "number",
+        "how many times as long a step by LL between nodes takes as the library's table says; others as much longer"},
     MachineKey{"rendezvous", "number", "us that it takes longer by a message of 1 KB; grows with the size to a power"},
     MachineKey{"gap", "number",
                "us of a card's thread for a message that is a rendezvous; by Simple as its size up to 32 KB"},
     MachineKey{"gap_tree_16kb", "number", "... of a tree by Simple, for each 16 KB up to 64"},
     MachineKey{"unhidden", "share", "of a Simple ring's latency that no data hide"},
     MachineKey{"inject", "number", "us that the CPU takes to store a tiny message of an all-to-all"},
-    MachineKey{"exchange_share", "share", "of a ring's rate that an all-to-all reaches where devices share a card"},
+    MachineKey{"exchange_share", "share", "of a card's rate that an all-to-all reaches by way of the host's memory"},
     MachineKey{"error", "number", "of times between nodes: one standard deviation, relative"},
     MachineKey{"ring_reached", "number", "share of the library's figure that rings reach inside a node"},
     MachineKey{"nvls_reached", "number", "... that sums in its switches reach"},

@@ -35,13 +35,17 @@ const std::vector<double> reached = {1,    0.75, 0.78, 0.81, 0.84, 0.87, 0.9, 0.
                                      0.94, 0.96, 0.98, 1.02, 1.04, 1.08, 1.12};
 const std::vector<double> gaps = {0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8};
 
-/// `through_cpu`: what a way through the CPU leaves of a rate by a source that is none of the rows.
-void transport_knobs(LibraryTransport& t, double through_cpu, std::vector<Knob>& knobs) {
-    std::vector<double> through = shares;
-    through.insert(through.begin(), through_cpu);
-    knobs.push_back({&t.through_cpu, through});
+std::vector<double> beginning_with(double known) {
+    std::vector<double> values = shares;
+    values.insert(values.begin(), known);
+    return values;
+}
+
+/// `elsewhere`: of a transport whose `through_cpu` and `exchange_share` are from sources that are none of the rows.
+void transport_knobs(LibraryTransport& t, const LibraryTransport& elsewhere, std::vector<Knob>& knobs) {
+    knobs.push_back({&t.through_cpu, beginning_with(elsewhere.through_cpu)});
     knobs.push_back({&t.share, shares});
-    knobs.push_back({&t.exchange_share, shares});
+    knobs.push_back({&t.exchange_share, beginning_with(elsewhere.exchange_share)});
     knobs.push_back({&t.rendezvous, gaps});
     knobs.push_back({&t.gap, gaps});
     knobs.push_back({&t.gap_tree_16kb, gaps});
@@ -171,13 +175,13 @@ std::vector<std::optional<LibraryAnswer>> answer_left_out(const std::vector<Libr
             }
         }
         trial.fit(inside, others([](const LibraryRow& row) { return row.nodes == 1; }));
-        const double through_cpu = trial.transports().front().through_cpu;  // InfiniBand's is from elsewhere
+        const LibraryTransport elsewhere = trial.transports().front();  // InfiniBand's
         std::vector<LibraryTransport*> measured;
         for (LibraryTransport& each : trial.transports()) {
             const auto over =
                 others([&](const LibraryRow& row) { return row.nodes > 1 && row.transport == each.name; });
             std::vector<Knob> knobs;
-            transport_knobs(each, through_cpu, knobs);
+            transport_knobs(each, elsewhere, knobs);
             trial.fit(knobs, over);
             if (!over.empty()) measured.push_back(&each);
         }
@@ -234,7 +238,7 @@ FittedFigures fit_figures(const std::vector<LibraryRow>& rows) {
     const LibraryArchitecture inside = architecture;
     std::vector<Knob> knobs;
     const bool several = std::ranges::any_of(rows, [](const LibraryRow& row) { return row.nodes > 1; });
-    if (several) transport_knobs(transport, transport.through_cpu, knobs);
+    if (several) transport_knobs(transport, before, knobs);
     // Links inside after wires: what wires carry could be taken for what a ring reaches inside, not the other way
     // round.
     knobs.insert(knobs.end(), {{&architecture.ring_reached, reached}, {&architecture.nvls_reached, reached}});

@@ -29,6 +29,7 @@ constexpr std::array operations{
     Operation{"all_reduce", CollectiveKind::all_reduce}, Operation{"all_gather", CollectiveKind::all_gather},
     Operation{"reduce_scatter", CollectiveKind::reduce_scatter}, Operation{"broadcast", CollectiveKind::broadcast},
     Operation{"all_to_all", CollectiveKind::all_to_all}};
+constexpr std::string_view message_test = "sendrecv";
 
 // "2.18.3" as 21803.
 std::int64_t version_of(const std::string& text) {
@@ -48,13 +49,21 @@ std::optional<T> number_in(std::string_view word) {
 
 }  // namespace
 
-CollectiveKind library_operation(std::string_view word) {
+std::optional<CollectiveKind> library_test(std::string_view word) {
+    if (word == message_test) return std::nullopt;
     std::vector<std::string_view> words;
     for (const Operation& each : operations) {
         if (each.word == word) return each.kind;
         words.push_back(each.word);
     }
+    words.push_back(message_test);
     throw InputError(fmt::format("operation '{}': one of {}{}", word, join(words), did_you_mean(word, words)));
+}
+
+CollectiveKind library_operation(std::string_view word) {
+    const std::optional<CollectiveKind> kind = library_test(word);
+    if (!kind) throw InputError(fmt::format("operation '{}': of a collective, not of a message", word));
+    return *kind;
 }
 
 std::string_view word_of(CollectiveKind kind) {
@@ -62,12 +71,12 @@ std::string_view word_of(CollectiveKind kind) {
     return found == operations.end() ? "?" : found->word;
 }
 
-double bus_bandwidth(CollectiveKind kind, Bytes bytes, Seconds time, std::int64_t ranks) {
+double bus_bandwidth(std::optional<CollectiveKind> kind, Bytes bytes, Seconds time, std::int64_t ranks) {
     if (!(time > Seconds{0})) return 0;
     const auto n = static_cast<double>(ranks);
-    const double share = kind == CollectiveKind::all_reduce  ? 2 * (n - 1) / n
-                         : kind == CollectiveKind::broadcast ? 1
-                                                             : (n - 1) / n;
+    const double share = kind == CollectiveKind::all_reduce           ? 2 * (n - 1) / n
+                         : !kind || kind == CollectiveKind::broadcast ? 1
+                                                                      : (n - 1) / n;
     return bytes.value / time.value / 1e9 * share;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -58,9 +59,12 @@ std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows);
 
 /// "all_reduce" and the like, as nccl-tests names its programs. InputError with the choices.
 CollectiveKind library_operation(std::string_view word);
+/// ... and nothing for "sendrecv", where each rank sends to the next and receives from the one before.
+std::optional<CollectiveKind> library_test(std::string_view word);
 std::string_view word_of(CollectiveKind kind);
-/// Bus bandwidth of `bytes` in `time`, in GB/s of 1e9 bytes: what nccl-tests calls busbw (its doc/PERFORMANCE.md).
-double bus_bandwidth(CollectiveKind kind, Bytes bytes, Seconds time, std::int64_t ranks);
+/// Bus bandwidth of `bytes` in `time`, in GB/s of 1e9 bytes: what nccl-tests calls busbw (its doc/PERFORMANCE.md); of
+/// no kind for a message.
+double bus_bandwidth(std::optional<CollectiveKind> kind, Bytes bytes, Seconds time, std::int64_t ranks);
 
 /// A line of what nccl-tests prints: its size and its time out of place.
 struct TestLine {

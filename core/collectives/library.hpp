@@ -90,9 +90,9 @@ struct LibraryTransport {
     double inject_b = 0, inject = 0;  // messages of an all-to-all up to so many bytes are stored by the CPU: us each
     double unhidden = 1;              // share of a Simple ring's latency, by the library's table, that no data hide
     double late_ll = 1;               // how many times as long a tree's step by LL takes from 2.19 on
-    double step = 1;                  // how many times as long a step takes as the library's table says
-    double exchange_share = 1;        // of the rate above in all-to-alls, where devices share a card
-    double error = 0;                 // of a prediction, one standard deviation
+    double step = 1;            // how many times as long a step by LL takes as the table says; others as much longer
+    double exchange_share = 1;  // of a NIC's rate in all-to-alls, of messages by the host's memory
+    double error = 0;           // of a prediction, one standard deviation
     std::string source;
 };
 

@@ -17,7 +17,8 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
-constexpr double ll_lines = 512 * 8;       // bytes of data that the threads of a block pass on at once by LL
+constexpr double ll_lines = 512 * 8;  // bytes of data that the threads of a block pass on at once by LL
+constexpr double ll_checked = 10;     // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -78,6 +79,10 @@ double LibraryTimes::ring_carried() const {
 
 double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
 
+double LibraryTimes::on_the_way(bool tree_) const {
+    return network_step(priced_, tree_, Protocol::ll) * (transport_->step - 1);
+}
+
 double LibraryTimes::rendezvous(double message) const {
     const double kb = message / kibi;
     if (kb <= transport_->eager_kb || transport_->rendezvous == 0) return 0;
@@ -87,6 +92,10 @@ double LibraryTimes::rendezvous(double message) const {
 double LibraryTimes::passing_on(double bytes, Protocol q) const {
     const double rate = priced_.view.architecture->ll_block;
     return q == Protocol::ll && rate > 0 ? bytes / 1000 / rate : 0;
+}
+
+double LibraryTimes::passing_across(double bytes, Protocol q) const {
+    return q == Protocol::ll ? std::max(passing_on(bytes, q), bytes / 1000 / ll_checked) : 0;
 }
 
 double LibraryTimes::gap(double message, Protocol q) const {
@@ -122,11 +131,12 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
         std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
     const double inside = inside_step(c, false, q) + through_switch();
-    const double network = network_step(c, false, q) * transport_->step;
+    const double network = network_step(c, false, q) + on_the_way(false);
     // A thread block moves as much as a channel's half at its fastest.
     const double lines = passing_on(pieces.slice, q);
     const double hop = lines > 0 ? lines : pieces.slice / 1000 / (c.view.architecture->tree[0] / 2 / on_wire(q));
-    const double trip = nodes * (network + lines + rendezvous(pieces.message) + pieces.message * b / 1000 / wire()) +
+    const double trip = nodes * (network + passing_across(pieces.slice, q) + rendezvous(pieces.message) +
+                                 pieces.message * b / 1000 / wire()) +
                         (n - nodes) * (inside + hop);
     const double base = c.version->ring_base[static_cast<std::size_t>(q)];
     const double first = q == Protocol::simple ? transport_->unhidden * (estimate.latency - base) : 0;
@@ -141,7 +151,7 @@ double LibraryTimes::filling(double chunk, double levels, double blocks, Library
     const Communicator& c = priced_;
     const double copied = chunk / 1000 / (c.view.architecture->tree[0] / 2);
     const double sent = chunk * on_wire(q) / 1000 * blocks / wire();
-    const double written = q == Protocol::ll ? passing_on(std::max(chunk - ll_lines, 0.0), q) : copied;
+    const double written = q == Protocol::ll ? passing_across(std::max(chunk - ll_lines, 0.0), q) : copied;
     const double over_links = q == Protocol::simple ? 2 * static_cast<double>(c.view.devices - 1) * copied : 0;
     const double between = 2 * levels * (sent + written - rendezvous(tree_message(chunk, q))) - sent;
     return std::max(over_links + between, 0.0);
@@ -157,16 +167,16 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double message = tree_message(chunk, q);
     const double late = q == Protocol::ll && since_ >= faster_ll ? transport_->late_ll : 1;
     const double step = network_step(c, true, q);
-    const double hops = 2 * (levels + static_cast<double>(c.view.devices) - 1);
-    const double latency = estimate.latency + hops * passing_on(std::min(chunk, ll_lines), q) +
-                           2 * levels * (step * (transport_->step * late - 1) + rendezvous(message) * late) +
+    const double lines = std::min(chunk, ll_lines), inside = static_cast<double>(c.view.devices) - 1;
+    const double latency = estimate.latency + 2 * (levels * passing_across(lines, q) + inside * passing_on(lines, q)) +
+                           2 * levels * (step * (late - 1) + (on_the_way(true) + rendezvous(message)) * late) +
                            2 * static_cast<double>(c.view.devices - 1) * through_switch();
     // A node sends and gets all data twice, once to and from above and once below; of two nodes, once.
     const double both = c.nodes == 2 ? 1 : 2;
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_on(bytes / b, q)});
+    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_across(bytes / b, q)});
 }
 
 /// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
@@ -182,27 +192,6 @@ double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
     const double later = 2 * levels * c.version->nvls_network * (transport_->step - 1);
     const double loop = nvls_loop(bytes, static_cast<double>(a.nvls_channels), heads, several);
     return estimate.latency + later + (bytes + 2 * loop) / 1000 / rate;
-}
-
-/// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
-/// message to each, whose receive stands ready. A card that several devices share carries less than it does of a ring.
-double LibraryTimes::exchange_time(double bytes) const {
-    const Communicator& c = priced_;
-    const auto n = static_cast<double>(c.ranks()), p = static_cast<double>(c.view.devices);
-    const LibraryArchitecture& a = *c.view.architecture;
-    const double links = c.view.linked() ? c.view.total() * std::min(a.ring_reached, 1.0) : c.view.pcie;
-    // Without links of their own, all that a device sends takes its PCIe link.
-    const double inside = p > 1 ? bytes * (c.view.linked() ? p - 1 : n - 1) / n / 1000 / links : 0;
-    if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, Protocol::simple);
-    const double leaving = bytes * p * (n - p) / n;
-    const double through = leaving / 1000 / (wire() * (c.view.devices > c.view.rails ? transport_->exchange_share : 1));
-    // A device's own thread posts a message out and one in, in the library's posting time, or a card takes them in
-    // turn.
-    double posted =
-        (n - p) * std::max(c.version->posting, 2 * p / static_cast<double>(c.view.rails) * transport_->gap_eager);
-    if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
-    const double first = c.version->ring_base[0] + network_step(c, true, Protocol::simple) * transport_->step;
-    return first + std::max({inside, through, posted});
 }
 
 /// CollNet and PAT: all data leave a node once, and come in once; of CollNet no faster than switches between nodes sum.
@@ -263,22 +252,6 @@ LibraryPrice LibraryTimes::price(CollectiveKind kind, Bytes size, const std::str
                                    : thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol);
     }
     price.time = Seconds{time * 1e-6};
-    return price;
-}
-
-LibraryPrice LibraryTimes::send(Bytes size) const {
-    const Communicator& c = priced_;
-    LibraryPrice price;
-    price.chosen = false;
-    price.channels = c.channels.count;
-    price.error = c.nodes > 1 ? transport_->error : c.view.architecture->error;
-    const double rail = c.nodes > 1 ? wire() / static_cast<double>(c.view.rails) : 0;
-    const double direct = c.view.devices > 1 && !c.view.links.empty() ? c.view.links[1] : 0;
-    const double links = direct > 0 ? direct : c.view.to_switch > 0 ? c.view.to_switch : c.view.pcie;
-    const double step = c.nodes > 1 ? network_step(c, true, Protocol::simple) * transport_->step +
-                                          rendezvous(std::min(size.value, 128 * kibi))
-                                    : inside_step(c, false, Protocol::simple);
-    price.time = Seconds{(c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
     return price;
 }
 

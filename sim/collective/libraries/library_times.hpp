@@ -62,10 +62,16 @@ private:
     double once_across(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
     double wire() const;            // GB/s that leave a node over all its rails
+    double through_host() const;    // ... by way of the host's memory
     double ring_carried() const;    // ... of rings, which go on from device to device inside it
     double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
+    /// us that a step between nodes takes longer than the table says, whichever protocol: what LL's would be longer.
+    double on_the_way(bool tree) const;
     double rendezvous(double message) const;
     double passing_on(double bytes, LibraryProtocol protocol) const;  // us of one thread block's lines by LL
+    /// ... and of a step between nodes, before which the host's thread looks at the flags of each line
+    /// (src/transport/net.cc, sendProxyProgress).
+    double passing_across(double bytes, LibraryProtocol protocol) const;
     double gap(double message, LibraryProtocol protocol) const;
     double tree_gap(double message) const;
 

@@ -13,7 +13,6 @@
 #include "core/index.hpp"
 #include "core/text.hpp"
 #include "sim/network/node_paths.hpp"
-#include "sim/network/node_rings.hpp"
 
 namespace rehearse::sim {
 
@@ -114,11 +113,26 @@ NicTurn turn_of(const NodeKind& kind, const LocalPath& path, const std::string& 
     return NicTurn::in_switch;
 }
 
+/// Sockets, or domains of memory in one, that a way goes through.
+std::int64_t sockets_on(const Joins& joins, const NodeKind& kind, const LocalPath& path) {
+    std::set<int> sockets;
+    for (const Hop& hop : path.hops) {
+        const NodeLink& link = kind.links[at(hop.link / 2)];
+        for (const int vertex : {link.a, link.b}) {
+            if (joins.cpu(vertex)) sockets.insert(vertex);
+        }
+    }
+    return std::ssize(sockets);
+}
+
 void add_network(NodeView& view, const Machine& machine, const CollectiveSoftware& said, const NodeKind& kind,
                  const NodePaths& paths, std::span<const int> devices) {
     const double port = machine.fabric.link.value.value / giga;
     if (paths.nics() == 0 || !(port > 0)) return;
+    const Joins joins{kind};
     std::set<int> nics;
+    std::int64_t far = 0;
+    bool beside = false;
     view.nic = view.nic_wire = std::numeric_limits<double>::infinity();
     for (const int device : devices) {
         for (const NicPath& way : paths.out(device)) {
@@ -128,23 +142,14 @@ void add_network(NodeView& view, const Machine& machine, const CollectiveSoftwar
             view.nic_wire = std::min({view.nic_wire, port, rate * pcie_payload});
             const NicTurn turn = turn_of(kind, way.path, said.nics_at);
             if (device == devices.front() || turn == NicTurn::in_cpu) view.nic_at = turn;
+            beside = beside || turn != NicTurn::in_cpu;
         }
+        const std::span<const NicPath> ways = paths.out(device);
+        far += std::ranges::all_of(ways, [&](const NicPath& way) { return sockets_on(joins, kind, way.path) > 1; });
     }
     view.rails = std::ssize(nics);
-}
-
-void all_cycles(std::vector<std::int64_t>& path, std::span<const double> capacity, std::int64_t n,
-                std::vector<std::vector<std::int64_t>>& cycles) {
-    if (std::ssize(path) == n) {
-        if (capacity[at(path.back() * n)] > 0) cycles.push_back(path);
-        return;
-    }
-    for (std::int64_t next = 1; next < n; ++next) {
-        if (!(capacity[at(path.back() * n + next)] > 0) || std::ranges::find(path, next) != path.end()) continue;
-        path.push_back(next);
-        all_cycles(path, capacity, n, cycles);
-        path.pop_back();
-    }
+    // src/graph/paths.cc: no GPUDirect beyond a socket (PATH_SYS), but by the neighbour of a switch (PXN).
+    if (!(beside && view.linked())) view.gpudirect = 1 - static_cast<double>(far) / static_cast<double>(devices.size());
 }
 
 // Whether each of `n` devices can be reached from the first over links alone.
@@ -210,94 +215,6 @@ NodeView view_of(const Machine& machine, const CollectiveSoftware& said, const N
     view.joined = join_all(view.links, n);
     add_network(view, machine, said, kind, paths, devices);
     return view;
-}
-
-std::int64_t rings_inside(const NodeView& view, double speed) {
-    const auto whole = [speed](double rate) { return static_cast<std::int64_t>(std::floor(rate / speed + 1e-6)); };
-    if (view.to_switch > 0) return whole(view.to_switch);
-    const std::int64_t n = view.devices;
-    std::vector<double> capacity(at(n * n));
-    for (std::size_t i = 0; i < capacity.size(); ++i) capacity[i] = static_cast<double>(whole(view.links[i]));
-    if (n > most_ring_devices) return 0;
-    std::vector<std::vector<std::int64_t>> cycles;
-    std::vector<std::int64_t> path{0};
-    all_cycles(path, capacity, n, cycles);
-    if (cycles.empty()) return 0;
-    double sum = 0;
-    for (const double each : most_through(cycles, capacity)) sum += each;
-    return static_cast<std::int64_t>(std::floor(sum + 1e-6));
-}
-
-namespace {
-
-struct Found {
-    std::int64_t count = 0;
-    double speed = 0;
-    double bus() const { return static_cast<double>(count) * speed; }
-};
-
-template <typename F>
-Found search(std::span<const double> speeds, double fastest, double all, const F& count) {
-    Found best;
-    for (const double speed : speeds) {
-        if (speed > fastest + 1e-6) continue;
-        if (best.count > 0 && speed <= 0.49 * best.speed) break;
-        const Found found{count(speed), speed};
-        if (found.bus() > best.bus() + 1e-6) best = found;
-        if (best.bus() >= all - 1e-6) break;
-    }
-    return best;
-}
-
-// Fast channels are cut in two, so that more thread blocks work on them.
-void cut_in_two(Found& found, const LibraryArchitecture& architecture) {
-    if (found.speed < 25 || (!architecture.split_slow && found.speed < 50 && found.count > 4)) return;
-    found.count *= 2;
-    found.speed /= 2;
-}
-
-Channels on_one_node(const NodeView& view) {
-    const LibraryArchitecture& architecture = *view.architecture;
-    const double total = view.total();
-    Found found;
-    if (view.linked())
-        found = search(architecture.speeds_inside, total, total, [&](double s) { return rings_inside(view, s); });
-    Channels channels;
-    if (found.count == 0 && view.linked()) {
-        // No ring over the links alone: one step goes through a neighbour, at a lower speed, as often as links leave
-        // the device that has the fewest.
-        const auto slower =
-            std::ranges::find_if(architecture.speeds_inside, [&](double s) { return s < architecture.link; });
-        found = {static_cast<std::int64_t>(std::floor(total / architecture.link + 1e-6)),
-                 slower == architecture.speeds_inside.end() ? architecture.link : *slower};
-    } else if (found.count == 0) {
-        found = search(architecture.speeds_inside, view.pcie, view.pcie, [](double) { return std::int64_t{1}; });
-        if (found.count == 0) found = {1, view.pcie};
-    }
-    cut_in_two(found, architecture);
-    channels.count = found.count;
-    channels.inside = channels.across = channels.tree_inside = found.speed;
-    return channels;
-}
-
-}  // namespace
-
-Channels channels_of(const NodeView& view, std::int64_t nodes) {
-    if (nodes == 1) return on_one_node(view);
-    require(view.rails > 0, "nodes of several have network cards");
-    const double within =
-        view.devices < 2 ? std::numeric_limits<double>::infinity() : (view.linked() ? view.total() : view.pcie);
-    const auto rails = static_cast<double>(view.rails);
-    const auto count = [&](double s) {
-        const double by_nics = rails * std::floor(view.nic / s + 1e-6);
-        return static_cast<std::int64_t>(std::min(by_nics, std::floor(within / s + 1e-6)));
-    };
-    Found found = search(view.architecture->speeds_across, view.nic, within, count);
-    if (found.count == 0) found = {view.rails, std::min(view.nic, within / rails)};
-    cut_in_two(found, *view.architecture);
-    Channels channels{.count = found.count, .inside = found.speed, .across = found.speed};
-    channels.tree_inside = std::min(2 * found.speed, within / static_cast<double>(found.count));
-    return channels;
 }
 
 }  // namespace rehearse::sim

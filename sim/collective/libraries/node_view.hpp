@@ -26,6 +26,9 @@ struct NodeView {
     double nic = 0;             // of one of them, by the slowest link of the way to it
     double nic_wire = 0;        // the same by data sheets
     NicTurn nic_at = NicTurn::in_switch;
+    /// Share of the devices whose data reach a card past the host's memory (GPUDirect): by a way that crosses no more
+    /// than one socket, or over their links through a device that is beside a card.
+    double gpudirect = 1;
 
     /// All that leaves a device over links to other devices; 0: it has none, or they leave others out of reach.
     double total() const;
