@@ -36,7 +36,8 @@ DeviceSheet sheet_of(FlopRate peak, Bandwidth bandwidth, const BoardSheet& board
                                 board.small_image_blocks,
                                 1 / sustained,
                                 prices::loaded_clock(board.watts, peak, energy) / sustained,
-                                board.reads};
+                                board.reads,
+                                board.library};
     return sheet;
 }
 
@@ -46,11 +47,17 @@ prices::Reads reads_of(std::string_view word) {
     return word == "strided" ? prices::Reads::strided : prices::Reads::strided_odd;
 }
 
+prices::Library library_of(std::string_view word) {
+    require(word == "cuda" || word == "rocm", "boards.csv says whose libraries a board runs");
+    return word == "rocm" ? prices::Library::rocm : prices::Library::cuda;
+}
+
 DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
     return sheet_of(
         parse_quantity<FlopRate>(boards.text(row, "peak")), parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
         {boards.whole(row, "processors", 1), boards.positive(row, "watts"), boards.positive(row, "nanometres"),
-         boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
+         boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense")),
+         library_of(boards.text(row, "library"))});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "prices/kernel_point.hpp"
+#include "prices/tensile_bound.hpp"
 
 namespace rehearse::prices {
 
@@ -125,6 +126,7 @@ std::optional<ProductShape> product_shape(const Problem& problem) {
 }
 
 ProductTime product_bound(const ProductShape& shape, const Board& board) {
+    if (board.library == Library::rocm) return tensile_bound(shape, board);
     ProductTime best{Seconds{INFINITY}};
     const bool of_rows = strided(shape, board);
     const std::span<const Tile> usable = of_rows ? std::span<const Tile>{strided_tiles} : std::span<const Tile>{tiles};

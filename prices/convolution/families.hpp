@@ -20,6 +20,9 @@ enum class Reads {
     strided       // a sector of each row at a time (P100)
 };
 
+/// Whose libraries a board runs: cuBLAS and cuDNN, or rocBLAS.
+enum class Library { cuda, rocm };
+
 /// What the families need to know of a board: its data sheet, not its chip's.
 struct Board {
     FlopRate peak;        // of the type, at the clock that the board's power sustains
@@ -31,6 +34,7 @@ struct Board {
     // power than the zeros that `peak` is for.
     double rested = 1, loaded = 1;
     Reads reads = Reads::contiguous;
+    Library library = Library::cuda;
     // Of multiply-adds outside of matrix units, where `peak` is theirs; 0: it is not.
     FlopRate lanes{};
 };
