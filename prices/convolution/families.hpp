@@ -20,6 +20,10 @@ enum class Reads {
     strided       // a sector of each row at a time (P100)
 };
 
+/// Which tiles a library has for batches of products in f32: by the names of the kernels that ran, few of those that it
+/// has for single ones, and the same on all boards of a generation.
+enum class BatchTiles { any, pascal, volta, turing, ampere };
+
 /// Whose libraries a board runs: cuBLAS and cuDNN, or rocBLAS.
 enum class Library { cuda, rocm };
 
@@ -35,6 +39,7 @@ struct Board {
     double rested = 1, loaded = 1;
     Reads reads = Reads::contiguous;
     Library library = Library::cuda;
+    BatchTiles batch_tiles = BatchTiles::any;
     // Of multiply-adds outside of matrix units, where `peak` is theirs; 0: it is not.
     FlopRate lanes{};
 };
