@@ -74,8 +74,7 @@ std::vector<const BoardKernel*> taken(const std::vector<const BoardKernel*>& ker
 
 // Whether their kernels are of one maker's libraries.
 bool of_one_maker(const MeasuredBoard& one, const MeasuredBoard& other) {
-    const auto is_amd = [](const MeasuredBoard& board) { return board.like == "mi25" || board.like == "vega-fe"; };
-    return is_amd(one) == is_amd(other);
+    return one.sheet.board->library == other.sheet.board->library;
 }
 
 // What boards of the same maker take beyond their bounds, each board's median taken off; `medians` are of all others.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/error.hpp"
@@ -36,7 +37,9 @@ DeviceSheet sheet_of(FlopRate peak, Bandwidth bandwidth, const BoardSheet& board
                                 board.small_image_blocks,
                                 1 / sustained,
                                 prices::loaded_clock(board.watts, peak, energy) / sustained,
-                                board.reads};
+                                board.reads,
+                                board.library,
+                                board.batch_tiles};
     return sheet;
 }
 
@@ -46,11 +49,29 @@ prices::Reads reads_of(std::string_view word) {
     return word == "strided" ? prices::Reads::strided : prices::Reads::strided_odd;
 }
 
+prices::Library library_of(std::string_view word) {
+    require(word == "cuda" || word == "rocm", "boards.csv says whose libraries a board runs");
+    return word == "rocm" ? prices::Library::rocm : prices::Library::cuda;
+}
+
+prices::BatchTiles batch_tiles_of(std::string_view word) {
+    using prices::BatchTiles;
+    constexpr std::pair<std::string_view, BatchTiles> words[] = {{"any", BatchTiles::any},
+                                                                 {"pascal", BatchTiles::pascal},
+                                                                 {"volta", BatchTiles::volta},
+                                                                 {"turing", BatchTiles::turing},
+                                                                 {"ampere", BatchTiles::ampere}};
+    const auto* found = std::ranges::find_if(words, [&](const auto& each) { return each.first == word; });
+    require(found != std::end(words), "boards.csv says which tiles batches of products have");
+    return found->second;
+}
+
 DeviceSheet sheet_of(const Csv& boards, std::size_t row) {
     return sheet_of(
         parse_quantity<FlopRate>(boards.text(row, "peak")), parse_quantity<Bandwidth>(boards.text(row, "bandwidth")),
         {boards.whole(row, "processors", 1), boards.positive(row, "watts"), boards.positive(row, "nanometres"),
-         boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense"))});
+         boards.text(row, "image_blocks") == "several", reads_of(boards.text(row, "dense")),
+         library_of(boards.text(row, "library")), batch_tiles_of(boards.text(row, "batches"))});
 }
 
 BoardKernel kernel_of(const Csv& table, std::size_t row, const std::string& board) {

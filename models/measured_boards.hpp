@@ -37,6 +37,8 @@ struct BoardSheet {
     double watts = 0, nanometres = 0;
     bool small_image_blocks = false;  // as prices::Board
     prices::Reads reads = prices::Reads::contiguous;
+    prices::Library library = prices::Library::cuda;
+    prices::BatchTiles batch_tiles = prices::BatchTiles::any;
 };
 /// Of "108 processors, 400 W, 7 nm"; nothing of other text.
 std::optional<BoardSheet> board_sheet(std::string_view text);

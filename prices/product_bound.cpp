@@ -7,6 +7,7 @@
 #include <span>
 
 #include "prices/kernel_point.hpp"
+#include "prices/tensile_bound.hpp"
 
 namespace rehearse::prices {
 
@@ -21,11 +22,24 @@ constexpr std::array tiles{Tile{128, 128, 0.984}, Tile{64, 64, 0.904}, Tile{128,
                            Tile{64, 32, 0.31},    Tile{32, 64, 0.31},  Tile{32, 32, 0.163}};
 // Of kernels that read rows of values that lie k apart (Reads::strided), as their names say.
 constexpr std::array strided_tiles{Tile{64, 64, 0.78}, Tile{32, 128, 0.808}};
-constexpr double start = 14.6;          // values of k in whose time a tile begins and ends
-constexpr double lone_block = 0.5;      // time of a block that has a processor to itself, over that of a full one
-constexpr double memory_share = 0.589;  // of the bandwidth
-constexpr double missed = 0.675;        // of what tiles load, the part that no cache has
-constexpr double unaligned_share = 0.95;
+// Of batches of products, a generation's tiles.
+constexpr Tile wide_batch{128, 64, 0.952}, square_batch{64, 64, 0.966};
+constexpr Tile high_batch{128, 32, 0.89}, low_batch{32, 128, 0.89};
+constexpr std::array pascal_tiles{wide_batch};
+constexpr std::array volta_tiles{square_batch, low_batch, high_batch};
+constexpr std::array turing_tiles{wide_batch, square_batch, high_batch};
+constexpr std::array ampere_tiles{Tile{128, 128, 0.948}};
+
+struct Kernels {
+    std::span<const Tile> tiles;
+    double start = 14.6;          // values of k in whose time a tile begins and ends
+    double lone_block = 0.5;      // time of a block that has a processor to itself, over that of a full one
+    double memory_share = 0.589;  // of the bandwidth
+    double missed = 0.675;        // of what tiles load, the part that no cache has
+    bool of_rows = false;         // they read rows of values that lie k apart
+    bool hides = false;           // near a tie arithmetic and memory hold each other up
+};
+constexpr double hiding = 4, unaligned_share = 0.95;
 // Processors of 128 lanes have the shared memory of those of 64: products of f32 wait for it.
 constexpr FlopRate wide_processor{350e9};
 constexpr double wide_share = 0.779;
@@ -40,9 +54,10 @@ double clock_after(Seconds run, const Board& board) {
     return board.rested * std::pow(board.loaded / board.rested, sustained);
 }
 
-// Loads of four values at a time need rows that begin at a multiple of 16 bytes.
+// Loads of four values at a time need rows that begin at a multiple of 16 bytes; of batches, neither of whose operands
+// is transposed, rows of m and of k values.
 bool aligned(const ProductShape& s) {
-    return std::fmod(s.m, 4) == 0 && std::fmod(s.n, 4) == 0 && std::fmod(s.k, 4) == 0;
+    return std::fmod(s.m, 4) == 0 && (s.batched || std::fmod(s.n, 4) == 0) && std::fmod(s.k, 4) == 0;
 }
 
 bool strided(const ProductShape& s, const Board& board) {
@@ -57,14 +72,14 @@ struct Dealt {
     Seconds computed;
 };
 
-Dealt deal(const ProductShape& s, const Tile& tile, double parts, const Board& board) {
+Dealt deal(const ProductShape& s, const Tile& tile, double parts, const Kernels& kernels, const Board& board) {
     Dealt dealt;
     dealt.across = std::ceil(s.m / tile.rows);
     dealt.blocks = dealt.across * std::ceil(s.n / tile.columns) * s.count * parts;
     const double depth = s.k / parts, at_a_time = 2 * std::clamp(128 * 64 / (tile.rows * tile.columns), 1.0, 2.0);
     const double waves = dealt.blocks / (at_a_time * board.processors), rest = waves - std::floor(waves);
-    const double last = rest > 0 ? (rest * at_a_time <= 1 ? lone_block : 1) : 0;
-    const Flops each{2 * tile.rows * tile.columns * (depth + start)};
+    const double last = rest > 0 ? (rest * at_a_time <= 1 ? kernels.lone_block : 1) : 0;
+    const Flops each{2 * tile.rows * tile.columns * (depth + kernels.start)};
     const FlopRate one = board.peak * (board.rested / board.processors);
     const double share = tile.share * (aligned(s) ? 1 : unaligned_share) * (one > wide_processor ? wide_share : 1);
     const Seconds boosted = (std::floor(waves) + last) * at_a_time * (each / (board.peak * (share / board.processors)));
@@ -89,17 +104,35 @@ Seconds read_strided(const ProductShape& s, const Tile& tile, const Dealt& dealt
     return dealt.loaded * (unique + (1 - unique) * lost) * board.element / (board.bandwidth * sector_share);
 }
 
-ProductTime in_tiles(const ProductShape& s, const Tile& tile, double parts, const Board& board, bool of_rows) {
-    const Dealt dealt = deal(s, tile, parts, board);
-    const double sums = parts > 1 ? 2 * parts * s.count * s.m * s.n : 0;
-    const auto moved = [&](double values) { return values * board.element / (board.bandwidth * memory_share); };
-    Seconds time = std::max(dealt.computed, moved(std::max(s.values() + sums, of_rows ? 0 : dealt.loaded * missed)));
-    if (of_rows) {
-        // Each block waits for its own loads, which others hide in part.
-        constexpr double hiding = 4;
-        const Seconds read = std::max(moved(s.values() + sums), read_strided(s, tile, dealt, board));
-        time = Seconds{std::pow(std::pow(dealt.computed.value, hiding) + std::pow(read.value, hiding), 1 / hiding)};
+Kernels kernels_for(const ProductShape& s, const Board& board) {
+    if (strided(s, board)) return {.tiles = strided_tiles, .of_rows = true, .hides = true};
+    const auto batch = [](std::span<const Tile> some) { return Kernels{some, 12.3, 0.622, 0.69, 0.31, false, true}; };
+    switch (s.batched ? board.batch_tiles : BatchTiles::any) {
+        case BatchTiles::any:
+            break;
+        case BatchTiles::pascal:
+            return batch(pascal_tiles);
+        case BatchTiles::volta:
+            return batch(volta_tiles);
+        case BatchTiles::turing:
+            return batch(turing_tiles);
+        case BatchTiles::ampere:
+            return batch(ampere_tiles);
     }
+    return {.tiles = tiles};
+}
+
+ProductTime in_tiles(const ProductShape& s, const Tile& tile, double parts, const Kernels& kernels,
+                     const Board& board) {
+    const Dealt dealt = deal(s, tile, parts, kernels, board);
+    const double sums = parts > 1 ? 2 * parts * s.count * s.m * s.n : 0;
+    const auto moved = [&](double values) { return values * board.element / (board.bandwidth * kernels.memory_share); };
+    Seconds read = moved(std::max(s.values() + sums, kernels.of_rows ? 0 : dealt.loaded * kernels.missed));
+    if (kernels.of_rows) read = std::max(read, read_strided(s, tile, dealt, board));
+    // Each block waits for its own loads, which others hide in part.
+    Seconds time = std::max(dealt.computed, read);
+    if (kernels.hides)
+        time = Seconds{std::pow(std::pow(dealt.computed.value, hiding) + std::pow(read.value, hiding), 1 / hiding)};
     return {time + launch + (parts > 1 ? added_launch : Seconds{0}),
             tile.rows,
             tile.columns,
@@ -125,13 +158,13 @@ std::optional<ProductShape> product_shape(const Problem& problem) {
 }
 
 ProductTime product_bound(const ProductShape& shape, const Board& board) {
+    if (board.library == Library::rocm) return tensile_bound(shape, board);
     ProductTime best{Seconds{INFINITY}};
-    const bool of_rows = strided(shape, board);
-    const std::span<const Tile> usable = of_rows ? std::span<const Tile>{strided_tiles} : std::span<const Tile>{tiles};
-    for (const Tile& tile : usable) {
+    const Kernels kernels = kernels_for(shape, board);
+    for (const Tile& tile : kernels.tiles) {
         for (double parts = 1; parts <= most_parts; parts *= 2) {
             if (parts > 1 && (shape.batched || shape.k / parts < least_depth)) break;
-            const ProductTime some = in_tiles(shape, tile, parts, board, of_rows);
+            const ProductTime some = in_tiles(shape, tile, parts, kernels, board);
             if (some.time < best.time) best = some;
         }
     }

@@ -32,7 +32,7 @@ struct ProductTime {
     double parts = 1;                  // of k
     double blocks = 1, waste = 1;      // work dealt out; multiplied over wanted results
 };
-/// The least over tiles and cuts of k.
+/// The least over tiles and cuts of k; on AMD's boards tensile_bound.
 ProductTime product_bound(const ProductShape& shape, const Board& board);
 
 }  // namespace rehearse::prices

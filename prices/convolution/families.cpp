@@ -14,8 +14,8 @@ namespace {
 constexpr double full_power = 16;       // W a TFLOP/s that the boost clock takes
 constexpr double clock_of_power = 0.4;  // clock ~ power^0.4
 constexpr double blocks_at_a_time = 2;  // 256 threads of 128 registers each: two fit into a processor's 65,536
-constexpr double lone_block = 0.604;    // time of a block that has a processor to itself, over that of two
-constexpr double memory_share = 0.487;  // of the bandwidth, by kernels that read overlapping tiles
+constexpr double lone_block = 0.641;    // time of a block that has a processor to itself, over that of two
+constexpr double memory_share = 0.481;  // of the bandwidth, by kernels that read overlapping tiles
 
 constexpr std::array all{Family{"winograd", winograd_fused},
                          Family{"winograd not fused", winograd_transformed},

@@ -20,6 +20,13 @@ enum class Reads {
     strided       // a sector of each row at a time (P100)
 };
 
+/// Which tiles a library has for batches of products in f32: by the names of the kernels that ran, few of those that it
+/// has for single ones, and the same on all boards of a generation.
+enum class BatchTiles { any, pascal, volta, turing, ampere };
+
+/// Whose libraries a board runs: cuBLAS and cuDNN, or rocBLAS.
+enum class Library { cuda, rocm };
+
 /// What the families need to know of a board: its data sheet, not its chip's.
 struct Board {
     FlopRate peak;        // of the type, at the clock that the board's power sustains
@@ -31,6 +38,8 @@ struct Board {
     // power than the zeros that `peak` is for.
     double rested = 1, loaded = 1;
     Reads reads = Reads::contiguous;
+    Library library = Library::cuda;
+    BatchTiles batch_tiles = BatchTiles::any;
     // Of multiply-adds outside of matrix units, where `peak` is theirs; 0: it is not.
     FlopRate lanes{};
 };

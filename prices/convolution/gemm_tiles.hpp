@@ -19,8 +19,11 @@ struct TiledProduct {
     Seconds time;
     double blocks = 1, waste = 1;
 };
-/// In the tile that takes least; `start` values of k in whose time a tile begins and ends. Without memory.
+/// Arithmetic beside memory: each hides most of the shorter of both, and near a tie they hold each other up.
+Seconds overlapped(Seconds computed, Seconds read);
+/// In the tile that takes least; `start` values of k in whose time a tile begins and ends. Of what tiles load the share
+/// `missed` comes from memory, none by default; operands and results are not counted otherwise.
 TiledProduct tiled_product(const ProductBatch& product, std::span<const GemmTile> tiles, double start,
-                           const Board& board);
+                           const Board& board, double missed = 0);
 
 }  // namespace rehearse::prices

@@ -117,8 +117,8 @@ TEST(MeasuredBoards, ComeBeforeTheModelOfTheChip) {
     EXPECT_EQ(model->board(), "v100-pcie");
 }
 
-// A P4 by its data sheet, without a kernel of its own among the nearest: within a factor of its measured prices, in a
-// band that is wider than theirs.
+// A P4 by its data sheet, without a kernel of its own among the nearest: as near to its measured prices as nine in
+// ten of its kernels lie to theirs where a P4 is left out (27.5 %, docs/kernel_prices.md), in a band that is wider.
 TEST(MeasuredBoards, SpeakForABoardThatNobodyMeasured) {
     DeviceClass device;
     device.name = "card";
@@ -128,7 +128,7 @@ TEST(MeasuredBoards, SpeakForABoardThatNobodyMeasured) {
     const auto cold = with_board(nullptr, "20 processors, 75 W, 16 nm", device)->answer(square);
     const auto measured = with_board(nullptr, "p4")->answer(square);
     ASSERT_TRUE(cold && measured);
-    EXPECT_NEAR(cold->time / measured->time, 1, 0.2);
+    EXPECT_NEAR(cold->time / measured->time, 1, 0.275);
     EXPECT_GT(cold->error, measured->error);
     EXPECT_THAT(cold->source, HasSubstr("for card by its data sheet, by "));
     EXPECT_FALSE(board_sheet("0 processors, 75 W, 16 nm"));

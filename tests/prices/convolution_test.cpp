@@ -42,8 +42,8 @@ TEST(WinogradFused, RoundsImagesAndFiltersUp) {
 // One pixel more than a multiple of four: 2 x 2 tiles of 16 results for 5 x 5, and 64 of 64 filters; 36 products of 4
 // tiles.
 TEST(WinogradTransformed, RoundsImagesUpToTilesOfFour) {
-    const FamilyTime five = winograd_transformed(shape_of(conv(512, 64, 5, 64)), v100).value();
-    const FamilyTime four = winograd_transformed(shape_of(conv(512, 64, 4, 64)), v100).value();
+    const FamilyTime five = winograd_transformed(shape_of(conv(4096, 64, 5, 64)), v100).value();
+    const FamilyTime four = winograd_transformed(shape_of(conv(4096, 64, 4, 64)), v100).value();
     EXPECT_DOUBLE_EQ(five.waste, 64.0 / 25);
     EXPECT_DOUBLE_EQ(four.waste, 1);
     EXPECT_GT(five.time, four.time * 2) << "25 results cost what 64 do, 16 what they are";
@@ -68,7 +68,8 @@ TEST(LibraryChoice, IsTheLeastOfTheFamilies) {
     const auto name = [](const Problem& problem) { return library_choice(shape_of(problem), v100).name(); };
     EXPECT_EQ(name(conv(32, 256, 56, 256)), "winograd not fused");
     EXPECT_EQ(name(conv(32, 64, 56, 64, 1)), "implicit gemm");
-    EXPECT_EQ(name(conv(64, 3, 224, 4)), "direct") << "4 filters: most of a tile of 32 would be empty";
+    EXPECT_EQ(name(conv(64, 100, 60, 4)), "winograd")
+        << "of 137 kernels for up to four filters 118 were fused Winograd's and one a direct one (NeuSight)";
     for (const Problem& problem : {conv(32, 256, 56, 256), conv(1, 3, 7, 5), conv(4, 512, 7, 512, 3, 2)}) {
         const LibraryChoice choice = library_choice(shape_of(problem), v100);
         for (const auto& time : choice.times) EXPECT_LE(choice.best().time, time.value_or(choice.best()).time);
@@ -95,12 +96,12 @@ TEST(ConvolutionShape, OfBackwardDataHasChannelsAndFiltersExchanged) {
     EXPECT_EQ(back.products(), shape_of(conv(8, 64, 28, 128)).products());
 }
 
-// Two blocks a processor: 160 fill 80 processors once; of 161 one runs alone, in 0.604 of the time of two.
+// Two blocks a processor: 160 fill 80 processors once; of 161 one runs alone, in 0.641 of the time of two.
 TEST(Waves, RoundUpToWholeOnes) {
     const Flops work{1e6};
     const Seconds full = in_waves(160, work, 0.5, v100);
     EXPECT_DOUBLE_EQ(full.value, 2 * 1e6 / (14.13e12 / 80 * 0.5));
-    EXPECT_DOUBLE_EQ(in_waves(161, work, 0.5, v100) / full, 1.604);
+    EXPECT_DOUBLE_EQ(in_waves(161, work, 0.5, v100) / full, 1.641);
     EXPECT_DOUBLE_EQ(in_waves(241, work, 0.5, v100) / full, 2);
 }
 

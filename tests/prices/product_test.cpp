@@ -37,6 +37,25 @@ TEST(ProductBound, PaysForALastWave) {
     EXPECT_GT(over.waste, 1);
 }
 
+// By hand: all that Pascal's cuBLAS has for batches is tiles of 128 x 64, four a processor: 56 x 4 products of one tile
+// are one wave, each of 2 x 128 x 64 x (2000 + 12.3) multiply-adds at 0.952 of a processor's peak; memory, 0.69 of its
+// bandwidth, holds them up by its fourth power. Of 64 x 128 the same tile computes half for nothing.
+TEST(ProductBound, OfBatchesIsInTheTilesOfTheBoardsGeneration) {
+    Board p100{FlopRate{9.34e12}, Bandwidth{732e9}, 56, Bytes{4}, true};
+    p100.batch_tiles = BatchTiles::pascal;
+    const ProductShape batch{224, 128, 64, 2000, true};
+    const ProductTime time = product_bound(batch, p100);
+    EXPECT_EQ(time.rows, 128);
+    EXPECT_EQ(time.columns, 64);
+    const double computed = 4 * (2.0 * 128 * 64 * (2000 + 12.3)) / (9.34e12 * 0.952 / 56);
+    const double read = batch.values() * 4 / (732e9 * 0.69);
+    EXPECT_NEAR(time.time.value, std::pow(std::pow(computed, 4) + std::pow(read, 4), 0.25) + 1.7e-6, 1e-9);
+    EXPECT_GT(product_bound({224, 64, 128, 2000, true}, p100).time, time.time * 1.7);
+    EXPECT_DOUBLE_EQ(product_bound({224, 64, 128, 2000, true}, p100).waste, 2);
+    p100.batch_tiles = BatchTiles::any;
+    EXPECT_LT(product_bound({224, 64, 128, 2000, true}, p100).waste, 2) << "64 x 64 fit";
+}
+
 TEST(ProductBound, CutsALongDepthOfFewTilesAndNeverABatch) {
     EXPECT_GT(product_bound({1, 128, 128, 65536, false}, v100).parts, 1);
     EXPECT_EQ(product_bound({1, 128, 128, 65536, true}, v100).parts, 1);
