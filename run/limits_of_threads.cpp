@@ -7,6 +7,7 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/combined_updates.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/ring_attention.hpp"
@@ -130,6 +131,8 @@ std::span<const Limit> limits_of_devices() {
          [](const Asked& a) { return on_device(a, a.schedule.methods.get<Curvature>().period > 0); }},
         {"allreduce=adasum beside layers that ranks share, on a device", "their gradients are averaged on the host",
          [](const Asked& a) { return on_device(a, combines_shared_gradients(a.schedule)); }},
+        {"combine=updates on a device", "differences of weights are taken on the host",
+         [](const Asked& a) { return on_device(a, a.schedule.methods.get<CombinedUpdates>().on); }},
         {"schedule=pipedream on a device", "its versions of the weights are kept on the host", versions_on_device},
         {"a table that two stages share, on a device",
          "the gradient of a table that two stages share is turned on the host", tie_on_device},

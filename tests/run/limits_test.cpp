@@ -129,6 +129,7 @@ std::vector<Case> cases() {
         {"ring=on on a device", ring(), plain(), "cuda"},
         {"allreduce=adasum beside layers", schedule_of(test::tiny_mixture(), "data=2:allreduce=adasum,expert=2", 4, 4),
          plain(), "cuda"},
+        {"combine=updates on a device", of("data:allreduce=adasum:combine=updates"), plain(), "cuda"},
         {"kfac on a device", of("data:kfac=1"), plain(), "cuda"},
         {"schedule=pipedream on a device", of("pipe=2:schedule=pipedream:microbatches=4"), plain(), "cuda"},
         {"a table that two stages share", schedule_of(tied, "pipe=2:schedule=gpipe:microbatches=2", 2, 4), plain(),

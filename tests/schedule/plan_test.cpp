@@ -99,7 +99,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data:compress=top", {"like top(0.01)"}},
         {"data:compress=top(2)", {"top=2: a number above 0, at most 1"}},
         {"replica=4", {"'replica' is not yet"}},
-        {"expert=4,server=2", {"server keeps weights for others: add data"}},
+        {"data:combine=updates", {"combine=updates needs allreduce=adasum"}},
         {"data:kfac=1,tensor=2", {"kfac does not go with tensor"}},
         {"data:shares=balanced,expert=2", {"expert does not go with shares"}},
         {"server=2:dense=vectors,data=2,expert=2", {"dense=vectors does not go with expert"}},
