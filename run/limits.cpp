@@ -156,15 +156,14 @@ std::string axis_beside_data(const Asked& asked) {
     const std::vector<const MethodRow*> used = methods_of(asked.schedule);
     const auto row = std::ranges::find(used, true, &MethodRow::whole_networks);
     if (row == used.end() || asked.schedule.methods.get<Averaging>().period > 0) return {};
-    const bool whole = std::ranges::equal(asked.schedule.classes.front().part.network.layers,
-                                          asked.schedule.network.layers, {}, &Layer::op, &Layer::op);
-    if (!whole) return fmt::format("layers that ranks share with {}", (*row)->name);
     for (const Axis& axis : asked.schedule.mesh.axes) {
         if (axis.name != "data" && axis.name != "groups" && axis.size > 1) {
             return fmt::format("{} beside data with {}", axis.name, (*row)->name);
         }
     }
-    return {};
+    const bool whole = std::ranges::equal(asked.schedule.classes.front().part.network.layers,
+                                          asked.schedule.network.layers, {}, &Layer::op, &Layer::op);
+    return words(!whole, fmt::format("layers that ranks share with {}", (*row)->name));
 }
 
 std::string pieces_under_lamb(const Asked& asked) {
