@@ -10,6 +10,7 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
 #include "core/op_general_visitors.hpp"
@@ -160,7 +161,9 @@ std::string axis_beside_data(const Asked& asked) {
             return fmt::format("{} beside data with {}", axis.name, (*row)->name);
         }
     }
-    return {};
+    const bool whole = std::ranges::equal(asked.schedule.classes.front().part.network.layers,
+                                          asked.schedule.network.layers, {}, &Layer::op, &Layer::op);
+    return words(!whole, fmt::format("layers that ranks share with {}", (*row)->name));
 }
 
 std::string pieces_under_lamb(const Asked& asked) {
@@ -263,6 +266,12 @@ std::span<const Limit> limits_of_programs() {
          [](const Asked& a) { return of_16_bits(a, has_direct_updates(a.schedule), "tables=shared"); }, true},
         {"server with dense=vectors and microbatches", "the server would need the factors of each",
          factors_of_micro_batches, true},
+        {"server with kfac=N, N above 1", "weights come once a step: choose kfac=1",
+         [](const Asked& a) {
+             const bool several = a.schedule.methods.get<Curvature>().period > 1;
+             return words(several && a.schedule.methods.get<Servers>().count > 0, "server with kfac=N, N above 1");
+         },
+         true},
         {"server with dense=vectors and shares", "servers multiply factors of as many rows of each worker",
          factors_of_shares, true},
     });

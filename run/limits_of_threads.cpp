@@ -7,15 +7,27 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/combined_updates.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "run/limits.hpp"
+#include "run/pieces.hpp"
 
 namespace rehearse::run {
 
 namespace {
+
+/// Whether Adasum combines gradients that several ranks have made together of their samples.
+bool combines_shared_gradients(const Schedule& schedule) {
+    if (std::ranges::none_of(schedule.classes, combines_gradients)) return false;
+    return std::ranges::any_of(schedule.classes, [&](const RankClass& rank_class) {
+        return std::ranges::any_of(rank_class.part.buckets, [&](const Bucket& bucket) {
+            return shards_in(schedule.mesh, bucket.axis, RankIndex{0}).size() > 1;
+        });
+    });
+}
 
 bool has_learners(const Asked& asked) { return asked.schedule.methods.get<Averaging>().learners > 1; }
 bool has_threads(const Asked& asked) { return has_learners(asked) || asked.options.unlocked > 0; }
@@ -94,6 +106,10 @@ std::span<const Limit> limits_of_threads() {
          paces_without_threads},
         {"learners or --unlocked beside other axes than data", "a rank's threads train whole networks, in this version",
          threads_beside_axes},
+        {"learners with shares", "a rank's models train on parts of one size, in this version",
+         [](const Asked& a) {
+             return std::string{has_learners(a) && !a.schedule.shares.samples.empty() ? "learners with shares" : ""};
+         }},
         {"--unlocked without local=N", "it goes with local=N alone: threads make its updates of one model",
          unlocked_without_local},
         {"--unlocked with more threads than local has updates", "give local=N with more", idle_threads},
@@ -113,6 +129,10 @@ std::span<const Limit> limits_of_devices() {
          [](const Asked& a) { return on_device(a, a.options.unlocked > 0); }},
         {"kfac on a device", "its factors are inverted on the host",
          [](const Asked& a) { return on_device(a, a.schedule.methods.get<Curvature>().period > 0); }},
+        {"allreduce=adasum beside layers that ranks share, on a device", "their gradients are averaged on the host",
+         [](const Asked& a) { return on_device(a, combines_shared_gradients(a.schedule)); }},
+        {"combine=updates on a device", "differences of weights are taken on the host",
+         [](const Asked& a) { return on_device(a, a.schedule.methods.get<CombinedUpdates>().on); }},
         {"schedule=pipedream on a device", "its versions of the weights are kept on the host", versions_on_device},
         {"a table that two stages share, on a device",
          "the gradient of a table that two stages share is turned on the host", tie_on_device},

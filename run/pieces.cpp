@@ -64,6 +64,14 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
     return origin.transposed ? transposed<std::int64_t>(indices, mine.front().shape[1]) : indices;
 }
 
+std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
+    std::set<std::int64_t> found;
+    for (RankIndex other{0}; other < ranks(mesh); ++other) {
+        if (axis < 0 || place_on(mesh, axis, other) == place_on(mesh, axis, rank)) found.insert(shard_of(mesh, other));
+    }
+    return found;
+}
+
 Joint joint_of(const Communication& op, std::int64_t samples) {
     Joint joint{samples / op.group, op.parts, op.group};
     for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {

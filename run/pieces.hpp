@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,10 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own,
 /// `padding`.
 std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
                                              std::span<const std::int64_t> coordinates);
+
+/// The shards whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` (-1: none) bring
+/// theirs together: those of all ranks at its place along it.
+std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank);
 
 /// A tensor of `outer` runs, each of `parts` pieces of `inner` elements.
 struct Joint {

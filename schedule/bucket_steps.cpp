@@ -155,10 +155,10 @@ int BucketSteps::append(Communicate action, std::vector<int> after, std::string 
 }
 
 void BucketSteps::update() {
+    for (const auto& method : methods_) method->before_updates();
     for (const auto& method : methods_) {
         if (method->update()) return;
     }
-    for (const auto& method : methods_) method->before_updates();
     const Schedule& schedule = context_.schedule;
     // Whether any gradient has overflowed decides about all updates.
     std::vector<int> all_sums;

@@ -21,6 +21,12 @@ const Feature& feature_named(std::string_view name) {
     return **found;
 }
 
+/// Whether what a feature that is asked for conflicts with is, too.
+bool holds(const Conflict& conflict, const Asked& asked) {
+    if (!feature_named(conflict.with).in(asked)) return false;
+    return conflict.unless.empty() || !feature_named(conflict.unless).in(asked);
+}
+
 /// The text of a plan: axes with their sizes ("" where open), and options by axis.
 struct Written {
     std::vector<std::pair<std::string, std::string>> axes;
@@ -150,15 +156,18 @@ std::string to_string(const Clash& clash) {
                        conflict.instead.empty() ? "leave out one" : conflict.instead);
 }
 
+// What can never be is said first: nobody waits for the rest of it.
 std::optional<Clash> clash_of(const Asked& asked) {
+    std::optional<Clash> found;
     for (const Feature* feature : features()) {
         if (!feature->in(asked)) continue;
         for (const Conflict& conflict : feature->conflicts) {
-            if (!feature_named(conflict.with).in(asked)) continue;
-            if (conflict.unless.empty() || !feature_named(conflict.unless).in(asked)) return Clash{feature, &conflict};
+            if (!holds(conflict, asked)) continue;
+            if (conflict.when == When::never) return Clash{feature, &conflict};
+            if (!found) found = Clash{feature, &conflict};
         }
     }
-    return std::nullopt;
+    return found;
 }
 
 void check_plan(const Plan& plan) {
@@ -179,7 +188,7 @@ void check_job(const Plan& plan, const Job& job) {
     for (const Feature* feature : features()) {
         for (const Conflict& conflict : feature->conflicts) {
             const Feature& other = feature_named(conflict.with);
-            if (other.ask == nullptr || !feature->in(asked) || !other.in(asked)) continue;
+            if (other.ask == nullptr || !feature->in(asked) || !holds(conflict, asked)) continue;
             throw InputError(fmt::format("--plan '{}': {}", plan.text, to_string(Clash{feature, &conflict})));
         }
     }

@@ -21,7 +21,7 @@ struct Clash {
 /// "kfac does not go with tensor: factors are of whole layers (not in this version); leave out one".
 std::string to_string(const Clash& clash);
 
-/// The first in the order of the table; nothing where all goes together.
+/// The first that can never be in the order of the table, else the first; nothing where all goes together.
 std::optional<Clash> clash_of(const Asked& asked);
 
 /// InputError with what of a plan, as it was read, is missing or does not go together.

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/servers.hpp"
 
 namespace rehearse {
 
@@ -72,6 +73,13 @@ MatMul dense_of(const Part& part, int bucket) {
     const std::optional<MatMul> dense = as_dense(op_of(part, bucket));
     require(dense.has_value(), "a bucket with factors is of a layer that is as a dense one");
     return *dense;
+}
+
+std::int64_t shards_with_factors(const Schedule& schedule) {
+    const std::int64_t all = shards(schedule.mesh);
+    if (schedule.methods.get<Servers>().count == 0) return all;
+    const int groups = axis_index(schedule.mesh, "groups");
+    return groups < 0 ? 1 : all / size_of(schedule.mesh, groups);
 }
 
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards) {

@@ -35,6 +35,10 @@ std::int64_t losses_of_sample(const Op& op);
 /// First layers of buckets, so that each such layer is alone in its own.
 std::vector<int> preconditioned_alone(const Network& network);
 
+/// Shards whose ranks sum factors and share out the layers: all of them, or, where groups have servers in common, those
+/// of a group. A rank's place among these is shard_of it, modulo as many.
+std::int64_t shards_with_factors(const Schedule& schedule);
+
 /// By bucket: the shard (shard_of a rank, below `shards`) that inverts, largest layers first, each to whom has least to
 /// do by the cubes of both factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned.
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards);

@@ -46,8 +46,9 @@ bool CurvatureMethod::prepare(ReadyStep& ready) {
 
 // Who owns more layers than the rank with most to do (small ones) does the rest of them with the last that both have.
 void CurvatureMethod::prepare_owned(ReadyStep& ready, const Precondition& step) {
-    const std::vector<std::int64_t> owners = owners_of(rank_.part(), shards(rank_.schedule.mesh));
-    const std::vector<int> owned = owned_by(rank_.part(), owners, shard_of(rank_.schedule.mesh, rank_.rank));
+    const std::int64_t sharing = shards_with_factors(rank_.schedule);
+    const std::vector<std::int64_t> owners = owners_of(rank_.part(), sharing);
+    const std::vector<int> owned = owned_by(rank_.part(), owners, shard_of(rank_.schedule.mesh, rank_.rank) % sharing);
     const bool last = step.place + 1 == static_cast<int>(most_owned(rank_.part(), owners).size());
     const auto end = last ? owned.size() : std::min(owned.size(), at(step.place + 1));
     std::vector<std::function<void()>> all;
@@ -132,13 +133,17 @@ void CurvatureMethod::prepare_factor(ReadyStep& ready, const Precondition& step)
     ready.buffers.src.emplace_back(rows);
     ready.buffers.diff_dst = rows;
     ready.buffers.diff_weights = std::span<float>{sums};
-    const std::int64_t samples = micro_batch_size(rank_.schedule) * shards(rank_.schedule.mesh);
+    const std::int64_t own = micro_batch_size(rank_.schedule);
+    const std::int64_t samples = own * shards_with_factors(rank_.schedule);
     const Origin& origin = rank_.part().origins[at(rank_.part().buckets[at(step.bucket)].layers.front())];
     const Op& whole = rank_.schedule.network.layers[at(origin.layer)].op;  // of which ranks may share the tokens
     const auto losses = static_cast<double>(samples * losses_of_sample(whole));
+    // Where Adasum combines ranks' own means, their errors are parts of these.
+    const bool own_means = std::ranges::any_of(rank_.schedule.classes, combines_gradients);
+    const double averaged = own_means ? static_cast<double>(own * losses_of_sample(whole)) : losses;
     const std::optional<MatMul> all = as_dense(whole);
     require(all.has_value(), "a layer with factors is one in the whole network, too");
-    const double of_errors = losses * losses / static_cast<double>(samples * all->m);
+    const double of_errors = averaged * averaged / static_cast<double>(samples * all->m);
     const std::span<const float> values = rows;
     ready.after = [&sums, values, size, bias = inputs && dense.bias, share = inputs ? 1 / losses : of_errors,
                    packed = factor(step.bucket, step.side)] { pack_factor(sums, values, size, bias, share, packed); };

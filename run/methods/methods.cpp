@@ -7,12 +7,13 @@
 
 namespace rehearse::run {
 
-extern const MethodRow synchronous, averaging, compression, sign_vote, servers, curvature, lag, bilevel;
+extern const MethodRow synchronous, combined_updates, averaging, compression, sign_vote, servers, curvature, lag,
+    bilevel;
 
 std::span<const MethodRow* const> methods() {
     // Of several that say what training means for one rank, the last one knows of the others.
-    static constexpr std::array rows{&synchronous, &averaging, &compression, &sign_vote,
-                                     &servers,     &curvature, &lag,         &bilevel};
+    static constexpr std::array rows{&synchronous, &combined_updates, &averaging, &compression, &sign_vote,
+                                     &servers,     &curvature,        &lag,       &bilevel};
     return rows;
 }
 

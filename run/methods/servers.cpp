@@ -65,6 +65,7 @@ kernels::View ServersMethod::pulled(int bucket, std::int64_t sent) {
 // Each set of samples whose gradients are pushed together, of a group or of a rank, is an update of its own.
 std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
     if (rank_.schedule.methods.get<Averaging>().period > 0) return batch;
+    if (std::ranges::any_of(rank_.schedule.classes, combines_gradients)) return batch;  // of a rank's own mean
     const int groups = axis_index(rank_.schedule.mesh, "groups");
     const std::int64_t pushing = groups < 0 ? shards(rank_.schedule.mesh) : size_of(rank_.schedule.mesh, groups);
     return batch / std::max<std::int64_t>(1, pushing);

@@ -95,9 +95,30 @@ void SynchronousMethod::send_as(ReadyStep& ready, DataType type) {
     };
 }
 
-// With zero=3, weights of which this rank keeps its piece only stay where they lie when they are let go.
 void SynchronousMethod::complete(std::span<ReadyStep> steps) {
-    if (!gathers_weights(rank_.rank_class)) return;
+    if (std::ranges::any_of(rank_.schedule.classes, combines_gradients)) average_what_is_shared(steps);
+    if (gathers_weights(rank_.rank_class)) spoil_what_is_let_go(steps);
+}
+
+// Adasum combines means. What several ranks make together of their samples (the gradients of experts, of dense layers
+// that they share) is a sum of their own means; and what is combined grows with its vectors, so that it can be divided
+// afterwards.
+void SynchronousMethod::average_what_is_shared(std::span<ReadyStep> steps) const {
+    for (ReadyStep& ready : steps) {
+        const auto* const update = std::get_if<Update>(&ready.step->action);
+        if (update == nullptr) continue;
+        const int axis = rank_.part().buckets[at(update->bucket)].axis;
+        const std::size_t summed = shards_in(rank_.schedule.mesh, axis, rank_.rank).size();
+        if (summed == 1) continue;
+        const std::span<float> gradients = rank_.tensors.bucket(update->bucket).applied;
+        ready.before = [gradients, summed] {
+            for (float& gradient : gradients) gradient /= static_cast<float>(summed);
+        };
+    }
+}
+
+// With zero=3, weights of which this rank keeps its piece only stay where they lie when they are let go.
+void SynchronousMethod::spoil_what_is_let_go(std::span<ReadyStep> steps) {
     const Part& part = rank_.part();
     std::vector<int> bucket_of(part.network.layers.size(), -1);
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {

@@ -24,6 +24,8 @@ private:
     void add_up_micro_batches(ReadyStep& ready, const Communicate& communicate, kernels::View gradients);
     void send_as(ReadyStep& ready, DataType type);
     void stage(ReadyStep& ready);
+    void average_what_is_shared(std::span<ReadyStep> steps) const;
+    void spoil_what_is_let_go(std::span<ReadyStep> steps);
     void spoil(int bucket) const;
 
     RankContext& rank_;

@@ -42,16 +42,6 @@ std::vector<std::int64_t> places_of(const Schedule& schedule, const std::vector<
     return places;
 }
 
-/// The shards whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` combine theirs:
-/// those of all ranks at its place along it.
-std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
-    std::set<std::int64_t> found;
-    for (RankIndex other{0}; other < ranks(mesh); ++other) {
-        if (axis < 0 || place_on(mesh, axis, other) == place_on(mesh, axis, rank)) found.insert(shard_of(mesh, other));
-    }
-    return found;
-}
-
 }  // namespace
 
 Combine summing() {
@@ -89,9 +79,11 @@ std::vector<float> brought_together(const Schedule& schedule, Program& whole,
             for (const RankIndex member : axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank)) {
                 std::vector<double> sum(places.size());
                 const std::size_t before = counted.size();
-                for (const std::int64_t shard : shards_in(mesh, axis, member)) {
+                const std::set<std::int64_t> made_by = shards_in(mesh, axis, member);
+                for (const std::int64_t shard : made_by) {
                     if (!counted.insert(shard).second) continue;
-                    const double weight = of == Of::shard ? 1 : static_cast<double>(samples_of(schedule, shard)) / all;
+                    const double weight = of == Of::shard ? 1 / static_cast<double>(made_by.size())
+                                                          : static_cast<double>(samples_of(schedule, shard)) / all;
                     for (std::size_t i = 0; i < places.size(); ++i) {
                         if (places[i] != padding) sum[i] += weight * by_shard[at(shard)][at(places[i])];
                     }

@@ -24,7 +24,8 @@ Combine voting();
 /// Combines two by two, as Adasum.
 Combine combining_by_adasum();
 
-/// What a rank's gradient is, of its samples: its part of the mean over the whole batch, or the mean over its own.
+/// What a rank's gradient is, of its samples: its part of the mean over the whole batch, or the mean over its own (over
+/// those of all ranks that have made it together).
 enum class Of { batch, shard };
 
 /// What ranks do with gradients of which a method makes nothing else.

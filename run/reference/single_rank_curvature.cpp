@@ -8,14 +8,17 @@
 
 #include "core/index.hpp"
 #include "core/methods/curvature.hpp"
-#include "run/random.hpp"
+#include "core/methods/servers.hpp"
+#include "run/methods/method.hpp"
 #include "run/reference/by_buckets.hpp"
+#include "run/reference/written_out_curvature.hpp"
 
 namespace rehearse::run {
 
 namespace {
 
-using Square = std::vector<std::vector<double>>;
+using Square = WrittenOutCurvature::Square;
+using Factors = WrittenOutCurvature::Factors;
 
 Square zeros(std::int64_t size) { return Square(at(size), std::vector<double>(at(size))); }
 
@@ -60,12 +63,6 @@ std::vector<std::vector<double>> transposed(const std::vector<std::vector<double
     }
     return result;
 }
-
-/// Of one layer: sums, and what they are divided by to be means.
-struct Factors {
-    Square inputs, errors;
-    double of_inputs = 0, of_errors = 0;
-};
 
 void add_rows(Program& program, int index, const MatMul& dense, Factors& factors) {
     const int input = program.part().network.layers[at(index)].inputs.front();
@@ -129,20 +126,9 @@ void add_pixels(Program& program, int index, const Conv& conv, Factors& factors)
     factors.of_errors += static_cast<double>(samples * out[1] * out[2]);
 }
 
-/// By how much of itself a sum of so many terms, each rounded to f32, may be off (check_part): at random, or 0.
-class Rounding {
-public:
-    explicit Rounding(int perturbation)
-        : random_(key(static_cast<std::uint64_t>(perturbation), 0xFAC)), on_(perturbation > 0) {}
-    double factor(double terms) { return on_ ? 1 + std::sqrt(terms) * 0x1p-24 * (2 * random_.next() - 1) : 1; }
-
-private:
-    Uniform random_;
-    bool on_;
-};
-
 /// The layer's gradient becomes (A + d I)^-1 D (G + d I)^-1.
-void precondition(Factors factors, double damping, const Op& op, Rounding& rounding, std::span<float> gradient) {
+void multiply_with_inverses(Factors factors, double damping, const Op& op, WrittenOutCurvature::Rounding& rounding,
+                            std::span<float> gradient) {
     const MatMul dense = as_dense(op).value();
     // Every entry is a sum over rows.
     const auto divide = [&](Square& square, double by) {
@@ -178,42 +164,63 @@ void precondition(Factors factors, double damping, const Op& op, Rounding& round
 
 }  // namespace
 
-Trained train_by_curvature(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
+WrittenOutCurvature::Rounding::Rounding(int perturbation)
+    : random_(key(static_cast<std::uint64_t>(perturbation), 0xFAC)), on_(perturbation > 0) {}
+
+double WrittenOutCurvature::Rounding::factor(double terms) {
+    return on_ ? 1 + std::sqrt(terms) * 0x1p-24 * (2 * random_.next() - 1) : 1;
+}
+
+WrittenOutCurvature::WrittenOutCurvature(const Schedule& schedule, int perturbation)
+    : damping_(schedule.methods.get<Curvature>().damping), rounding_(perturbation) {}
+
+void WrittenOutCurvature::add(Program& program) {
+    const std::vector<Layer>& layers = program.part().network.layers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const std::optional<MatMul> dense = as_dense(layers[i].op);
+        if (!dense) continue;
+        const auto [known, fresh] = factors_.try_emplace(static_cast<int>(i));
+        if (fresh) known->second = {zeros(input_rows(*dense)), zeros(dense->n)};
+        if (const Conv* conv = as_conv2d(layers[i].op)) {
+            add_pixels(program, static_cast<int>(i), *conv, known->second);
+        } else {
+            add_rows(program, static_cast<int>(i), *dense, known->second);
+        }
+    }
+}
+
+void WrittenOutCurvature::precondition(Program& program) {
+    for (const auto& [i, of] : factors_) {
+        multiply_with_inverses(of, damping_, program.part().network.layers[at(i)].op, rounding_,
+                               program.tensors().layer(i).gradients);
+    }
+}
+
+Reference train_by_servers;  // single_rank_servers.cpp
+
+Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
+    if (schedule.methods.get<Servers>().count > 0) return train_by_servers(single, rank, perturbation);
     const ReferenceOptions& options = single.options();
     const std::unique_ptr<Program> model = single.model(perturbation);
     Program& program = *model;
-    const std::vector<Layer>& layers = program.part().network.layers;
-    const Combine combine = summing();
+    const Combined by = combined_by(schedule);
     Trained trained;
-    Rounding rounding{perturbation};
+    WrittenOutCurvature curvature{schedule, perturbation};
     for (int step = 0; step < options.steps; ++step) {
-        std::map<int, Factors> factors;  // by layer
+        curvature.begin();
         for (int m = 0; m < schedule.micro_batches; ++m) {
             std::vector<std::vector<float>> by_shard;
             const std::int64_t size = micro_batch_size(schedule), ranks = shards(schedule.mesh);
-            for (RankIndex rank{0}; rank < ranks; ++rank) {
-                const std::int64_t first = rank * schedule.batch_per_rank + m * size;
+            for (std::int64_t shard = 0; shard < ranks; ++shard) {
+                const std::int64_t first = shard * schedule.batch_per_rank + m * size;
                 options.load(step, first, program);
                 program.compute_gradients(options.dropout_seed(step), first);
                 by_shard.push_back(floats_of(program.tensors().gradients()));
-                for (std::size_t i = 0; i < layers.size() && m == 0; ++i) {
-                    const std::optional<MatMul> dense = as_dense(layers[i].op);
-                    if (!dense) continue;
-                    const auto [known, fresh] = factors.try_emplace(static_cast<int>(i));
-                    if (fresh) known->second = {zeros(input_rows(*dense)), zeros(dense->n)};
-                    if (const Conv* conv = as_conv2d(layers[i].op)) {
-                        add_pixels(program, static_cast<int>(i), *conv, known->second);
-                    } else {
-                        add_rows(program, static_cast<int>(i), *dense, known->second);
-                    }
-                }
+                if (m == 0) curvature.add(program);
             }
-            assign(program.tensors().gradients(), brought_together(schedule, program, by_shard, combine, Of::batch));
-            for (const auto& [i, of] : factors) {
-                precondition(of, schedule.methods.get<Curvature>().damping, layers[at(i)].op, rounding,
-                             program.tensors().layer(i).gradients);
-            }
+            assign(program.tensors().gradients(), brought_together(schedule, program, by_shard, by.combine, by.of));
+            curvature.precondition(program);
             if (single.last(step) && m + 1 == schedule.micro_batches)
                 trained.gradients = single.result(program).gradients;
             single.update(program);

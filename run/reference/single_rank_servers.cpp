@@ -9,9 +9,11 @@
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
 #include "core/methods/compression.hpp"
+#include "core/methods/curvature.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/servers.hpp"
 #include "run/reference/by_buckets.hpp"
+#include "run/reference/written_out_curvature.hpp"
 
 namespace rehearse::run {
 
@@ -107,9 +109,8 @@ Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int p
     const auto make = [&](RankIndex worker, Own& own) {
         own.made = true;
         for (int m = 0; m < schedule.methods.get<Averaging>().period; ++m) {
-            const std::int64_t first =
-                shard_of(schedule.mesh, worker) * schedule.batch_per_rank + m * micro_batch_size(schedule);
-            single.sum_gradients(*own.model, own.step, first, first + 1, 1);
+            assign(own.model->tensors().gradients(),
+                   single.gradients_of_shard(*own.model, own.step, shard_of(schedule.mesh, worker), m));
             single.update(*own.model);
         }
     };
@@ -164,16 +165,21 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         put_weights(server, buckets[b], workers.begin()->second.weights[b]);
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
-    const Combine in_groups = combined_by(schedule).combine;
+    const Combined in_groups = combined_by(schedule);
+    const bool preconditions = schedule.methods.get<Curvature>().period > 0;
+    WrittenOutCurvature curvature{schedule, perturbation};
     const auto make = [&](RankIndex first_rank, Worker& worker) {
         for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
         const std::int64_t first = shard_of(schedule.mesh, first_rank);
         const auto pushed = static_cast<double>(global_batch(schedule)) / static_cast<double>(workers.size());
+        curvature.begin();
         std::vector<RankIndex> group;
         std::vector<std::vector<std::vector<float>>> each(buckets.size());  // by bucket and rank, by their samples
         for (std::int64_t shard = first; shard < first + in_group; ++shard) {
             std::vector<float> made = single.gradients_of_shard(*model, worker.step, shard, std::nullopt);
-            const double share = static_cast<double>(samples_of(schedule, shard)) / pushed;
+            if (preconditions) curvature.add(*model);
+            const double share =
+                in_groups.of == Of::shard ? 1 : static_cast<double>(samples_of(schedule, shard)) / pushed;
             for (float& gradient : made) gradient = static_cast<float>(share * gradient);
             assign(model->tensors().gradients(), made);
             for (std::size_t b = 0; b < buckets.size(); ++b)
@@ -182,8 +188,12 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         }
         for (std::size_t b = 0; b < buckets.size(); ++b) {
             const std::vector<float> sum =
-                in_group > 1 ? in_groups(group, static_cast<int>(b), each[b]) : each[b].front();
+                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), each[b]) : each[b].front();
             put(*model, buckets[b], sum, &LayerTensors::gradients);
+        }
+        if (preconditions) curvature.precondition(*model);
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            const std::vector<float> sum = of_bucket(*model, buckets[b], &LayerTensors::gradients);
             worker.gradients[b] = sum;
             if (pushes_factors(schedule, static_cast<int>(b))) continue;  // as they are
             std::vector<float> sent(at(most_pushed(schedule, buckets[b].elements)));

@@ -42,8 +42,6 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts_of_shares{
-    Conflict{"server+elastic", When::later, "each rank's model would have batches of another size"},
-    Conflict{"learners", When::later, "each of a rank's models would have batches of another size"},
     Conflict{"microbatch", When::never, "each copy's are of another size", {}, "say how many: microbatches"},
     Conflict{"dense=shared", When::never, "ranks gather as many samples from each other"},
     Conflict{"tables=shared", When::never, "ranks look up as many samples of each other"},

@@ -238,7 +238,6 @@ constexpr std::array conflicts_of_expert{
     Conflict{"tables=shared", When::later, "exchanges of tokens and of tables have not been put into one part"},
     Conflict{"shares", When::never, "ranks exchange as many slots with each other"},
     Conflict{"local", When::never, "there is one model"},
-    Conflict{"server", When::later, "its ranks exchange tokens and cannot go their own ways"},
 };
 constexpr std::array expert_features{
     Feature{"expert", "data,expert=2", [](const Asked& a) { return has_axis(a.plan, "expert"); }, conflicts_of_expert},

@@ -48,7 +48,6 @@ constexpr std::array conflicts{
     Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
     Conflict{"tensor", When::later, "factors are of whole layers"},
     Conflict{"spatial", When::later, "factors are of whole images"},
-    Conflict{"allreduce=adasum", When::later, "factors are means of sums, not of combinations"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
 };
@@ -72,7 +71,7 @@ constexpr std::string_view name(Side side) { return side == Side::inputs ? "inpu
 class CurvatureSteps : public MethodSteps {
 public:
     CurvatureSteps(StepContext& context, BucketSteps& buckets)
-        : MethodSteps(context, buckets), owners_(owners_of(context.part, shards(context.schedule.mesh))) {}
+        : MethodSteps(context, buckets), owners_(owners_of(context.part, shards_with_factors(context.schedule))) {}
 
     /// Of a layer whose inputs and errors are there: both factors, and their sums over the ranks.
     void made_gradient(int b) override {
@@ -88,6 +87,7 @@ public:
         if (buckets_.sharing(b) == 1) return;
         Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
         action.content = Content::factors;
+        if (!is_sum(action.algorithm)) action.algorithm = {};  // means are of all rows, whatever gradients become
         action.elements = factor_elements(dense);
         action.type = DataType::f32;
         factors_by_.push_back(
@@ -172,7 +172,7 @@ void check_layers(const Plan& plan, Schedule& schedule) {
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
     if (schedule.methods.get<Curvature>().period == 0) return;
     const Part& part = rank_class.part;
-    const std::vector<std::int64_t> owners = owners_of(part, shards(schedule.mesh));
+    const std::vector<std::int64_t> owners = owners_of(part, shards_with_factors(schedule));
     double sum = 0;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
         if (owners[b] < 0) continue;

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
 #include "core/methods/compression.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/stages.hpp"
@@ -65,9 +66,9 @@ constexpr std::array words{
 constexpr std::array conflicts{
     Conflict{"zero", When::never, "the servers keep the optimizer's numbers, and each rank the whole weights"},
     Conflict{"lag=1", When::never, "a server applies gradients at once"},
-    Conflict{"dense=shared", When::later, "each rank goes its own way, and none has all of the shared layers"},
-    Conflict{"tables=shared", When::later, "the ranks look up for each other and cannot go their own ways"},
-    Conflict{"kfac", When::later, "servers update by gradients alone"},
+    Conflict{"dense=shared", When::never, "each rank goes its own way, and none has all of the shared layers", "groups",
+             "let groups of ranks share them: groups=N"},
+    Conflict{"tables=shared", When::never, "each rank goes its own way, and they look up for each other", "groups"},
     Conflict{"local", When::never, "servers of models keep their average", "elastic",
              "say by how much models are pulled to it, like elastic=0.1"},
 };
@@ -78,7 +79,12 @@ constexpr std::array conflicts_of_averages{
     Conflict{"dense=vectors", When::never, "no gradients are sent"},
     Conflict{"tensor", When::later, "models would be in pieces"},
 };
+constexpr std::array conflicts_of_groups{
+    Conflict{"tables=shared", When::later, "each group would have rows of its own, as ranks update them themselves"},
+};
 constexpr std::array conflicts_of_vectors{
+    Conflict{"expert", When::never, "ranks that share experts sum their gradients"},
+    Conflict{"kfac", When::later, "servers would multiply rows that inverses have changed"},
     Conflict{"groups", When::never, "a group sums its gradients"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
 };
@@ -88,11 +94,8 @@ constexpr std::array needs_of_groups{Need{"server", "server=N", "what the groups
 constexpr std::array features{
     Feature{"server", "server=1,data", [](const Asked& a) { return a.plan.methods.get<Servers>().count != 0; },
             conflicts},
-    Feature{"groups",
-            "server=1,groups=2,data",
-            [](const Asked& a) { return has_axis(a.plan, "groups"); },
-            {},
-            needs_of_groups},
+    Feature{"groups", "server=1,groups=2,data", [](const Asked& a) { return has_axis(a.plan, "groups"); },
+            conflicts_of_groups, needs_of_groups},
     Feature{"dense=vectors", "server=1:dense=vectors,data",
             [](const Asked& a) { return a.plan.methods.get<Servers>().factors; }, conflicts_of_vectors},
     Feature{"server+elastic", "server=1,data:local=2:elastic=0.5",
@@ -122,10 +125,11 @@ public:
 
     bool makes_gradient(int bucket) const override { return !vectors_[at(bucket)]; }
     void summed(int bucket) override {
-        if (!averages()) push_pull(bucket);
+        if (!averages() && !preconditions()) push_pull(bucket);
     }
     bool update() override {
         if (averages()) return false;
+        for (int b = 0; b < buckets_.count() && preconditions(); ++b) push_pull(b);
         for (int b = 0; b < buckets_.count(); ++b) hand_on(b);
         return true;
     }
@@ -135,6 +139,9 @@ public:
 
 private:
     bool averages() const { return context_.schedule.methods.get<Averaging>().period > 0; }
+
+    /// Whether what is pushed are K-FAC's directions, of which a step may have several.
+    bool preconditions() const { return context_.schedule.methods.get<Curvature>().period > 0; }
 
     /// Samples of a step of these ranks.
     std::int64_t batch() const { return context_.samples * context_.schedule.micro_batches; }
@@ -186,8 +193,10 @@ private:
                         .received = bucket.elements,
                         .type = wire_type(context_.schedule.precision),
                         .work = work(b)};
-        traded_by_[at(b)] = context_.append(fmt::format("bucket{}:trade", b), Stream::send_gradients, std::move(action),
-                                            std::move(after));
+        traded_by_[at(b)] =
+            context_.append(fmt::format("bucket{}:trade{}", b, preconditions() ? buckets_.which_time() : ""),
+                            Stream::send_gradients, std::move(action), std::move(after));
+        if (preconditions()) context_.weights_by.push_back(traded_by_[at(b)]);
     }
 
     /// What the first of a group has got, to the others.
@@ -197,7 +206,8 @@ private:
         action.content = Content::weights;
         action.type = wire_type(context_.schedule.precision);
         action.algorithm = {.name = "tree"};
-        buckets_.append(std::move(action), {traded_by_[at(b)]});
+        const int step = buckets_.append(std::move(action), {traded_by_[at(b)]});
+        if (preconditions()) context_.weights_by.push_back(step);
     }
 
     std::vector<int> server_of_;  // by bucket

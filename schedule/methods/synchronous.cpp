@@ -117,10 +117,8 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts_of_zero{
-    Conflict{"--optimizer lamb",
-             When::later,
-             "LAMB needs the norms of whole tensors, and a rank updates a piece of them",
-             {},
+    Conflict{"--optimizer lamb", When::later,
+             "LAMB needs the norms of whole tensors, and a rank updates a piece of them", "variables=whole",
              "choose --optimizer adam, or no zero"},
 };
 constexpr std::array conflicts_of_zero3{
@@ -129,16 +127,14 @@ constexpr std::array conflicts_of_zero3{
 constexpr std::string_view whole_gradients = "it combines whole gradients of one network, in f32";
 constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
-    Conflict{"expert", When::later, whole_gradients},
-    Conflict{"groups", When::later, whole_gradients},
     Conflict{"compress=fp16", When::never, whole_gradients},
-    Conflict{"dense=shared", When::later, whole_gradients},
-    Conflict{"tables=shared", When::later, whole_gradients},
+    Conflict{"tables=shared", When::later, "rows are updated by sums, as soon as their gradients have come"},
     Conflict{"16-bit gradients", When::never, whole_gradients, {}, "choose --precision fp32"},
     Conflict{"compress=1bit", When::never, gathered_instead},
     Conflict{"compress=top", When::never, gathered_instead},
     Conflict{"local", When::never, "no gradients are brought together: models are, to their mean"},
-    Conflict{"server", When::never, "ranks bring no gradients together: each gives its own to the servers"},
+    Conflict{"server", When::never, "ranks bring no gradients together: each gives its own to the servers", "groups",
+             "let groups of ranks combine theirs: groups=N"},
 };
 constexpr std::array needs_zero2{Need{"zero=2", "zero=2", "it says where gradients are brought together"}};
 

@@ -6,11 +6,11 @@
 
 namespace rehearse::schedule {
 
-extern const Method synchronous, lag, compression, sign_vote, averaging, servers, curvature, bilevel;
+extern const Method synchronous, combined_updates, lag, compression, sign_vote, averaging, servers, curvature, bilevel;
 
 std::span<const Method* const> methods() {
-    static constexpr std::array rows{&synchronous, &lag,     &compression, &sign_vote,
-                                     &averaging,   &servers, &curvature,   &bilevel};
+    static constexpr std::array rows{&synchronous, &combined_updates, &lag,       &compression, &sign_vote,
+                                     &averaging,   &servers,          &curvature, &bilevel};
     return rows;
 }
 

@@ -19,6 +19,21 @@ TEST(Curvature, GivesTheDirectionsOfOneRank) {
     if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1"});
 }
 
+// Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.
+TEST(Curvature, TakesWhatAdasumCombines) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    if (ranks() == 2) expect_as_written_out({"data:kfac=2:damping=1:allreduce=adasum"}, Optimizer::adam);
+    if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1:allreduce=adasum"});
+}
+
+// A worker's factors are of its own samples, a group's of those of its ranks, which share out the layers.
+TEST(Curvature, GivesServersDirections) {
+    if (ranks() == 2 || ranks() == 4) GTEST_SKIP() << "its plans are for 3 and 8 ranks";
+    if (ranks() == 3)
+        expect_as_written_out({"server=1,data=2:kfac=1:damping=1", "server=1,groups=1,data=2:kfac=1:damping=1"});
+    if (ranks() == 8) expect_as_written_out({"server=2,groups=3,data=2:kfac=1:damping=1:bucket=1kB"});
+}
+
 /// Two classes, drawn by a logistic model of three features, whose deviations are 1, 0.1 and 0.01.
 struct IllConditioned {
     static constexpr std::size_t samples = 512, features = 3;

@@ -110,6 +110,13 @@ TEST(SharedSamples, AreSummedBeforeGradientsAreCombined) {
                      1e-2);
 }
 
+// Of experts a vector is the mean over the samples of all who have made it.
+TEST(CombinedExperts, AreMeans) {
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 2) expect_gradients({test::tiny_mixture()}, {"expert=2,data=1:allreduce=adasum"}, 1e-2);
+    if (ranks == 4) expect_gradients({test::tiny_mixture()}, {"data=2:allreduce=adasum,expert=2"}, 1e-2);
+}
+
 using Words = std::vector<std::string>;
 
 /// Each way to write an axis of so many ranks; of one rank, none at all.

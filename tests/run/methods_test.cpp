@@ -119,6 +119,19 @@ TEST(Methods, ModelsOfUnevenSharesAreWeighed) {
     }
 }
 
+// Maleki et al. 2021, for Adam and LAMB: moments are each rank's own, what its weights have changed by is combined.
+TEST(Methods, UpdatesAreCombinedByAdasum) {
+    if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
+    expect_as_written_out({"data:allreduce=adasum:combine=updates"});
+    const char* const plan = "data:allreduce=adasum:combine=updates:microbatches=2:bucket=1kB";
+    for (const Optimizer optimizer : {Optimizer::adam, Optimizer::lamb}) {
+        const Result result = train_checked(test::dropping(), plan, 6, 3, optimizer);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance) << to_string(optimizer);
+        EXPECT_LT(result.gradient_tolerance, 0.05) << to_string(optimizer);
+    }
+    if (ranks() == 4) expect_as_written_out({"pipe=2:microbatches=2,data=2:allreduce=adasum:combine=updates"});
+}
+
 TEST(Methods, ModelsAndTheirAveragePullAtEachOther) {
     if (ranks() == 8) GTEST_SKIP() << "on 2, 3 and 4 ranks: written out for 8 it takes long, and says nothing more";
     expect_as_written_out({"data:local=1:elastic=0.25", "data:local=3:elastic=0.1:bucket=1kB",

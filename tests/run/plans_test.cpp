@@ -302,8 +302,11 @@ TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
 
 TEST(Plans, OneWeirdTrickGivesTheGradientsOfOneRank) {
     const std::int64_t size = Communicator::world().size();
-    std::vector<std::string> plans{"data:dense=shared", "data:dense=shared:microbatches=2:bucket=1kB"};
-    if (size == 4) plans = {"data:dense=shared:zero=1", "data=2:dense=shared,pipe=2:microbatches=2"};
+    std::vector<std::string> plans{"data:dense=shared", "data:dense=shared:microbatches=2:bucket=1kB",
+                                   "data:dense=shared:allreduce=adasum"};
+    if (size == 4)
+        plans = {"data:dense=shared:zero=1", "data:dense=shared:allreduce=adasum",
+                 "data=2:dense=shared,pipe=2:microbatches=2"};
     if (size == 8) plans = {"data=4:dense=shared,pipe=2:microbatches=2"};
     for (const std::string& plan : plans) {
         for (const Network& network : {convolutions(), perceptron()}) {  // with a dropout among its dense layers

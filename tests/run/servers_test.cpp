@@ -29,7 +29,8 @@ TEST(Servers, MakeGradientsOfDenseLayersThemselves) {
 TEST(Servers, ModelsPullAtAnAverageThatServersKeep) {
     if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
     if (ranks() == 3)
-        expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5"});
+        expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5",
+                               "server=1,data=2:shares=1+2:local=2:elastic=0.3"});
     if (ranks() == 4) expect_as_written_out({"server=2,data=2:local=1:elastic=0.25:bucket=1kB"}, Optimizer::adam);
     if (ranks() == 8) expect_as_written_out({"server=2,data=6:local=3:elastic=0.1:bucket=1kB"});
 }
@@ -39,7 +40,8 @@ TEST(Servers, GroupsSumAndTheirFirstRankPushes) {
     if (ranks() != 3 && ranks() != 8) GTEST_SKIP() << "its plans are for 3 and 8 ranks";
     if (ranks() == 3) expect_as_written_out({"server=1,groups=1,data=2"});
     if (ranks() == 8) {
-        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B"});
+        expect_as_written_out({"server=2,groups=3,data=2:bucket=1kB", "server=4,groups=2,data=2:bucket=1B",
+                               "server=2,groups=3,data=2:allreduce=adasum"});
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -33,7 +34,8 @@ Machine machine_of(std::int64_t devices) {
     return machine;
 }
 
-/// The conflicts that the table lists of two features or of what their examples need beside them.
+/// The conflicts that the table lists of two features or of what their examples need beside them, first what never goes
+/// together.
 std::vector<Clash> listed(const Asked& asked) {
     std::set<std::string_view> present;
     for (const Feature* feature : features()) {
@@ -46,6 +48,7 @@ std::vector<Clash> listed(const Asked& asked) {
             if (!present.contains(conflict.unless)) clashes.push_back({feature, &conflict});
         }
     }
+    std::ranges::stable_partition(clashes, [](const Clash& each) { return each.conflict->when == When::never; });
     return clashes;
 }
 

@@ -183,7 +183,7 @@ TEST(Shares, AreBalancedBySpeedAndMemory) {
 
 TEST(Shares, AreRefusedWithWhatDoesNotGoWithThem) {
     for (const auto& [plan, what] : {std::pair{"data=3:shares=3+1", "shares are of 2 copies, but data=3"},
-                                     {"data:shares=3+1:learners=2", "learners"},
+                                     {"data:shares=3+1:kfac=1", "kfac"},
                                      {"data:shares=balanced:dense=shared", "dense=shared"},
                                      {"data:shares=3+1:microbatch=2", "microbatches"},
                                      {"data:shares=3+1:allreduce=adasum", "adasum"},
