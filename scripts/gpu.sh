@@ -185,7 +185,7 @@ fi
 mpi=OFF
 command -v mpirun > /dev/null && mpi=ON
 tests="test_kernels_cuda test_kernels_cuda_layers test_kernels_cudnn test_bench_device"
-[ $mpi = ON ] && tests="$tests test_run_device"
+[ $mpi = ON ] && tests="$tests test_run_ranks"
 
 if [ $bundled = no ] && wanted build; then
     part configure 120 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
@@ -264,7 +264,7 @@ if wanted test; then
     part test_layers 180 "$(at kernels test_kernels_cuda_layers)" --gtest_filter="$filter"
     part test_cudnn 180 "$(at kernels test_kernels_cudnn)"
     part test_bench 60 "$(at bench test_bench_device)"
-    [ $mpi = ON ] && part test_run 120 "$(at run test_run_device)"
+    [ $mpi = ON ] && part test_run 120 "$(at run test_run_ranks)" --gtest_filter='Device.*:Learners.*'
 fi
 if [ $build_only = no ] && [ $mpi = ON ] && wanted ranks; then
     part two_ranks 120 mpirun --oversubscribe -n 2 $rehearse run --device cuda --model resnet50 --batch 16 --steps 5

@@ -27,22 +27,23 @@ namespace {
 constexpr int perturbations = 3;
 constexpr double allowance = 8, least = 0x1p-18;
 
-/// Relative, without the `spared` elements that are furthest apart.
-double distance(std::span<const float> a, std::span<const float> b, std::span<const std::int64_t> places,
+/// Between a piece and what `whole` has at its `places`, without the `spared` elements that are furthest apart,
+/// relative to the whole layer: a bias before a batch normalization has a gradient of rounding alone.
+double distance(std::span<const float> piece, std::span<const float> whole, std::span<const std::int64_t> places,
                 std::size_t spared) {
     std::vector<double> apart;
-    double size = 0;
     for (std::size_t i = 0; i < places.size(); ++i) {
-        const double expected = places[i] == padding ? 0 : b[at(places[i])];
-        apart.push_back(std::pow(a[i] - expected, 2));
-        size += expected * expected;
+        const double expected = places[i] == padding ? 0 : whole[at(places[i])];
+        apart.push_back(std::pow(piece[i] - expected, 2));
     }
     if (!std::ranges::all_of(apart, [](double each) { return std::isfinite(each); })) return 1;
     spared = std::min(spared, apart.size());
     std::ranges::nth_element(apart, apart.end() - static_cast<std::ptrdiff_t>(spared));
     const double sum = std::accumulate(apart.begin(), apart.end() - static_cast<std::ptrdiff_t>(spared), 0.0);
     if (sum == 0) return 0;
-    return size > 0 ? std::sqrt(sum / size) : 1;
+    double size = 0;
+    for (const double value : whole) size += value * value;
+    return size > 0 && std::isfinite(size) ? std::sqrt(sum / size) : 1;
 }
 
 std::vector<float> taken(std::span<const float> from, std::span<const std::int64_t> places) {

@@ -37,7 +37,8 @@ struct ReferenceOptions {
 /// rank with one micro-batch's samples. Then the gradients of the last step and the weights after it are compared,
 /// layer by layer.
 ///
-/// error: |own - whole's| / |whole's| in the Euclidean norm, of the layer where it is largest against its tolerance.
+/// error: |own - whole's| / |the whole layer's| in the Euclidean norm, of the layer where it is largest against its
+/// tolerance.
 /// tolerance: cut layers add up in another order, so that no bits can be compared. How far rounding can reach is
 /// measured (Monte Carlo arithmetic, Parker 1997): the whole network trains three times more, with each weight changed
 /// once by a random part of sqrt(k) 2^-24 of itself, k its layer's fan-in, which is what a sum of k rounded terms errs

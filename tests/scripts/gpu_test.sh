@@ -19,7 +19,7 @@ cp "$script" "$room/bundle/"
 gpu=$room/bundle/gpu.sh
 play() { printf '#!/usr/bin/env bash\n%s\n' "$2" > "$1"; chmod +x "$1"; }
 play "$room/bin/nvidia-smi" 'echo "${PLAYED_GPU-9.0}"'
-for each in test_kernels_cuda test_kernels_cuda_layers test_kernels_cudnn test_bench_device test_run_device; do
+for each in test_kernels_cuda test_kernels_cuda_layers test_kernels_cudnn test_bench_device test_run_ranks; do
     play "$room/bundle/bin/$each" 'exit 0'
 done
 play "$room/bundle/bin/mpirun" 'shift 3; exec "$@"'
