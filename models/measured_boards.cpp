@@ -247,7 +247,7 @@ MeasuredKernels convolutions_by_sheet(const BoardSheet& board, const DeviceClass
     if (peak == device.peak.end() || !(device.memory_bandwidth.value.value > 0))
         throw InputError("prices by the data sheet need the device's peak of f32 and its memory_bandwidth");
     const DeviceSheet here = sheet_of(peak->second.value, device.memory_bandwidth.value, board);
-    std::vector<MeasuredBoard> boards =
+    static const std::vector<MeasuredBoard> boards =
         measured_boards(kernel_file("convolutions"), "calibrate/neusight/convolutions.csv");
     MeasuredKernels all{"conv2d",
                         DataType::f32,

@@ -13,8 +13,8 @@ namespace rehearse::prices {
 
 namespace {
 
-// Fitted by least absolute errors on six boards' products at once (docs/kernel_prices.md). The share of the peak that
-// processors full of a tile reach; small tiles load more for each multiply-add.
+// Fitted by least absolute errors on six boards' products at once (docs/kernel_prices_products.md). The share of the
+// peak that processors full of a tile reach; small tiles load more for each multiply-add.
 struct Tile {
     double rows, columns, share;
 };

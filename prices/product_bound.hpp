@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU library's products take at best on a board: tiles dealt out to processors in waves, k cut where tiles are
-// few, the clock that power allows. docs/kernel_prices.md explains each part.
+// few, the clock that power allows. docs/kernel_prices_products.md explains each part.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace rehearse::prices {
 namespace tensile {  // whose names are those of product_bound.cpp
 namespace {
 
-// Fitted by least absolute errors on the products of two boards at once (docs/kernel_prices.md).
+// Fitted by least absolute errors on the products of two boards at once (docs/kernel_prices_products.md).
 struct Tile {
     double rows, columns;
 };

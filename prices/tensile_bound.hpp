@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What products of f32 take at best on AMD's boards: rocBLAS' kernels (Tensile), which multiply on matrix cores.
-// docs/kernel_prices.md explains each part.
+// docs/kernel_prices_products.md explains each part.
 #pragma once
 
 #include "prices/product_bound.hpp"

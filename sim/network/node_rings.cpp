@@ -100,7 +100,6 @@ std::vector<double> direct_capacity(const Groups& groups, const Wiring& wiring) 
     return capacity;
 }
 
-/// All Hamiltonian cycles from 0 on, in the order of the alphabet.
 void extend(Cycle& path, std::span<const double> capacity, std::int64_t n, std::vector<Cycle>& cycles) {
     if (std::ssize(path) == n) {
         if (capacity[at(path.back() * n)] > 0) cycles.push_back(path);
@@ -139,6 +138,13 @@ bool in_blocks(const Groups& groups, const Wiring& wiring) {
 
 }  // namespace
 
+std::vector<Cycle> cycles_over(std::span<const double> capacity, std::int64_t n) {
+    std::vector<Cycle> cycles;
+    Cycle path{0};
+    extend(path, capacity, n, cycles);
+    return cycles;
+}
+
 std::vector<double> most_through(std::span<const Cycle> cycles, std::span<const double> capacity) {
     const std::int64_t n = cycles.empty() ? 0 : std::ssize(cycles.front());
     const double scale = std::ranges::max(capacity);
@@ -171,9 +177,7 @@ std::shared_ptr<const std::vector<NodeRing>> node_rings(const Groups& groups, co
     if (n < 3 || n > most_ring_devices || wiring.machine().inside.one_ring) return nullptr;
     if (!in_blocks(groups, wiring)) return nullptr;
     const std::vector<double> capacity = direct_capacity(groups, wiring);
-    std::vector<Cycle> cycles;
-    Cycle path{0};
-    extend(path, capacity, n, cycles);
+    const std::vector<Cycle> cycles = cycles_over(capacity, n);
     if (cycles.empty()) return nullptr;
     const std::vector<double> carried = most_through(cycles, capacity);
     double all = 0;

@@ -23,6 +23,9 @@ inline constexpr std::int64_t most_ring_devices = 8;
 /// one_ring.
 std::shared_ptr<const std::vector<NodeRing>> node_rings(const Groups& groups, const Wiring& wiring);
 
+/// All Hamiltonian cycles of 0 .. n - 1 from 0 on, in the order of the alphabet, over pairs whose capacity is above 0.
+std::vector<std::vector<std::int64_t>> cycles_over(std::span<const double> capacity, std::int64_t n);
+
 /// How much of each cycle: sum as large as can be, while the cycles over a pair carry no more than its capacity. Cycles
 /// are orders of the numbers 0 .. n - 1, capacity[i * n + j] is what goes from i to j. (Simplex method.)
 std::vector<double> most_through(std::span<const std::vector<std::int64_t>> cycles, std::span<const double> capacity);

@@ -11,24 +11,6 @@
 
 namespace rehearse::sim {
 
-namespace {
-
-void all_cycles(std::vector<std::int64_t>& path, std::span<const double> capacity, std::int64_t n,
-                std::vector<std::vector<std::int64_t>>& cycles) {
-    if (std::ssize(path) == n) {
-        if (capacity[at(path.back() * n)] > 0) cycles.push_back(path);
-        return;
-    }
-    for (std::int64_t next = 1; next < n; ++next) {
-        if (!(capacity[at(path.back() * n + next)] > 0) || std::ranges::find(path, next) != path.end()) continue;
-        path.push_back(next);
-        all_cycles(path, capacity, n, cycles);
-        path.pop_back();
-    }
-}
-
-}  // namespace
-
 std::int64_t rings_inside(const NodeView& view, double speed) {
     const auto whole = [speed](double rate) { return static_cast<std::int64_t>(std::floor(rate / speed + 1e-6)); };
     if (view.to_switch > 0) return whole(view.to_switch);
@@ -36,9 +18,7 @@ std::int64_t rings_inside(const NodeView& view, double speed) {
     std::vector<double> capacity(at(n * n));
     for (std::size_t i = 0; i < capacity.size(); ++i) capacity[i] = static_cast<double>(whole(view.links[i]));
     if (n > most_ring_devices) return 0;
-    std::vector<std::vector<std::int64_t>> cycles;
-    std::vector<std::int64_t> path{0};
-    all_cycles(path, capacity, n, cycles);
+    const std::vector<std::vector<std::int64_t>> cycles = cycles_over(capacity, n);
     if (cycles.empty()) return 0;
     double sum = 0;
     for (const double each : most_through(cycles, capacity)) sum += each;
