@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <limits>
 
 #include "core/op_general_visitors.hpp"
 
@@ -18,8 +17,14 @@ Op& Op::operator=(const Op&) = default;
 Op& Op::operator=(Op&&) noexcept = default;
 Op::~Op() = default;
 
+// A damaged file may claim more than 64 bits hold: then it is the largest number, which every limit refuses.
 std::int64_t elements(const Shape& shape) {
-    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+    if (std::ranges::find(shape, 0) != shape.end()) return 0;
+    std::int64_t product = 1;
+    for (const std::int64_t size : shape) {
+        if (__builtin_mul_overflow(product, size, &product)) return std::numeric_limits<std::int64_t>::max();
+    }
+    return product;
 }
 
 std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(shape, "x")); }

@@ -51,15 +51,17 @@ double multiply_adds(const Op& op) {
     if (const auto* shared = std::get_if<Shared>(&op)) return multiply_adds(shared->op->op);
     if (const auto* stack = std::get_if<BatchedMatMul>(&op)) return general::Forward{}(*stack) / 2;
     if (const auto* cells = std::get_if<Recurrent>(&op)) {
-        return static_cast<double>(cells->steps * cells->directions * gates_of(*cells) * cells->hidden *
-                                   (cells->inputs + cells->hidden));
+        return static_cast<double>(cells->steps) * static_cast<double>(cells->directions) *
+               static_cast<double>(gates_of(*cells)) * static_cast<double>(cells->hidden) *
+               (static_cast<double>(cells->inputs) + static_cast<double>(cells->hidden));
     }
     if (const auto* dense = std::get_if<MatMul>(&op)) {
-        return static_cast<double>(dense->m * dense->n) * static_cast<double>(dense->k);
+        return static_cast<double>(dense->m) * static_cast<double>(dense->n) * static_cast<double>(dense->k);
     }
     if (const auto* heads = std::get_if<Attention>(&op)) {  // a hidden half is counted: it is there to be multiplied
-        return static_cast<double>(heads->heads * heads->queries) *
-               static_cast<double>(heads->keys * (heads->head_size + value_size(*heads)));
+        return static_cast<double>(heads->heads) * static_cast<double>(heads->queries) *
+               static_cast<double>(heads->keys) *
+               (static_cast<double>(heads->head_size) + static_cast<double>(value_size(*heads)));
     }
     if (const auto* experts = std::get_if<GroupedMatMul>(&op))
         return count(output_shape(op)) * static_cast<double>(experts->k);
