@@ -220,9 +220,10 @@ int Import::put(const onnx::NodeProto& node, Op op, std::vector<int> inputs, std
             ++notes["some weights are used by several layers in different ways: they are counted once a layer"];
         }
     }
-    repeat_for_each(node, op, inputs);
     int layer = 0;
     try {
+        static_cast<void>(output_shape(op));  // which checks its sizes, before anything counts them
+        repeat_for_each(node, op, inputs);
         layer = builder.layer(name, std::move(op), std::move(inputs));
     } catch (const InputError& error) {
         graph.fail(node, error.what());
