@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every way to split a training run, with real tensors: gradients and weights are those of one rank. Run under mpirun
-// with 2, 4 and 8 ranks.
-#include <fmt/format.h>
+// with 2, 4 and 8 ranks. Networks that take tokens: token_plans_test.cpp.
 #include <gmock/gmock.h>
-
-#include <map>
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
 #include "run/trainer.hpp"
 #include "tests/run/networks.hpp"
+#include "tests/run/train_checked.hpp"
 
 namespace rehearse::run {
 namespace {
 
 using kernels::Communicator;
 using test::add;
+using test::train_checked;
 
 /// Dense layers that can be cut into eight, with a dropout between two of them.
 Network perceptron() {
@@ -58,16 +57,6 @@ Network convolutions() {
     return n;
 }
 
-Result train_checked(const Network& network, std::string_view plan, std::int64_t batch, int steps,
-                     Precision precision = Precision::fp32, float loss_scale = 1024) {
-    const Communicator world = Communicator::world();
-    const Schedule schedule = test::schedule_of(network, plan, world.size(), batch, Optimizer::sgd, precision);
-    Options options{.steps = steps, .loss_scale = loss_scale, .growth_interval = 2, .check_gradients = true};
-    options.single_rank =
-        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
-    return train_on(world, schedule, options, {}, {});
-}
-
 // Each bucket a vector, of one layer or of several.
 TEST(Adasum, CombinesTheRanksOwnMeans) {
     for (const char* plan : {"data:allreduce=adasum:bucket=1B:first=1B", "data:allreduce=adasum:microbatches=2"}) {
@@ -76,165 +65,6 @@ TEST(Adasum, CombinesTheRanksOwnMeans) {
         EXPECT_GT(result.gradient_tolerance, 0);
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
     }
-}
-
-/// Numbers through dense layers, ids through eight tables; their dot products through others.
-Network recommender() {
-    Network n{.name = "recommender", .layers = {}};
-    int dense = add(n, "input", Input{{6}}, {});
-    dense = add(n, "bottom0", MatMul{.m = 1, .n = 8, .k = 6}, {dense});
-    dense = add(n, "relu", Activation{Nonlinearity::relu, {8}}, {dense});
-    dense = add(n, "bottom1", MatMul{.m = 1, .n = 4, .k = 8}, {dense});
-    const int ids = add(n, "ids", Input{{8 * 3}, 20}, {});
-    const int tables = add(n, "tables", EmbeddingBag{8, 3, 20, 4}, {ids});
-    const int both = add(n, "interaction", Interaction{9, 4}, {dense, tables});
-    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", MatMul{.m = 1, .n = 2, .k = 40}, {both})});
-    check(n);
-    return n;
-}
-
-// Its tables are drawn small: a rate at which rows move by more than rounding reaches.
-TEST(SharedTables, TrainAsOneRankDoes) {
-    const Communicator world = Communicator::world();
-    std::vector<const char*> plans{"data:tables=shared",        "data:tables=shared:bucket=1B:first=1B",
-                                   "data:tables=shared:zero=1", "data:tables=shared:zero=2:bucket=1B:first=1B",
-                                   "data:tables=shared:zero=3", "data:tables=shared:compress=1bit"};
-    if (world.size() == 4) plans.push_back("data=2:tables=shared,tensor=2");
-    for (const char* plan : plans) {
-        SCOPED_TRACE(plan);
-        const Schedule schedule = test::schedule_of(recommender(), plan, world.size(), 4);
-        Options options{.steps = 3, .learning_rate = 2, .momentum = 0, .check_gradients = true};
-        options.single_rank = std::make_shared<const Schedule>(test::schedule_of(recommender(), "data", 1, 4));
-        const Result result = train_on(world, schedule, options, {}, {});
-        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-        EXPECT_LT(result.gradient_tolerance, 1e-4);
-        options.momentum = 0.9F;
-        EXPECT_THROW(train_on(world, schedule, options, {}, {}), InputError);
-    }
-}
-
-/// Heads, a vocabulary and rows that eight ranks can share, with dropout.
-Network decoder(std::int64_t heads, std::int64_t words = 48) {
-    return models::transformer({.name = "decoder",
-                                .layers = 2,
-                                .hidden = 32,
-                                .heads = heads,
-                                .vocabulary = words,
-                                .positions = 16,
-                                .keep = 0.75},
-                               16);
-}
-
-// Words lie in pieces and positions whole: each tensor rank would change the latter by a combination of its own.
-TEST(Adasum, IsRefusedWhereALayerIsPartlyInPieces) {
-    if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
-    for (const char* plan : {"data=2:allreduce=adasum,tensor=2", "data=2:compress=top(0.5),tensor=2"}) {
-        EXPECT_THROW(test::schedule_of(decoder(4), plan, 4, 4), InputError) << plan;
-    }
-}
-
-/// Blocks whose halves are mixtures of eight experts, some too small for all who choose them.
-Network mixture(std::int64_t top, std::int64_t group) {
-    return models::transformer({.name = "mixture",
-                                .layers = 2,
-                                .hidden = 16,
-                                .heads = 2,
-                                .vocabulary = 24,
-                                .positions = 12,
-                                .keep = 0.75,
-                                .inner = 24,
-                                .experts = 8,
-                                .top = top,
-                                .group = group},
-                               12);
-}
-
-// Tokens go to the same experts however many ranks there are, as those of a sample (or two) compete with each other
-// only. Where rounding could change a choice, the tolerance would not be small.
-TEST(SharedExperts, TrainAsOneRankDoes) {
-    const std::map<std::int64_t, std::vector<const char*>> plans{
-        {2,
-         {"expert", "expert:microbatches=2:recompute=blocks", "data=1:zero=3,expert", "pipe=2:microbatches=2",
-          "tensor"}},
-        {4,
-         {"expert", "expert=2,tensor=2", "data=2,expert=2", "expert=2,data=2:zero=2", "pipe=2:microbatches=2,expert=2",
-          "expert=2,tensor=2:sequence=on"}},
-        {8, {"expert", "data=2:zero=1,expert=4", "pipe=2:microbatches=2,data=2,expert=2", "data=2,expert=2,tensor=2"}}};
-    for (const std::int64_t top : {1, 2}) {
-        std::vector<const char*> some = plans.at(Communicator::world().size());
-        if (top == 2) some.resize(2);
-        for (const char* plan : some) {
-            SCOPED_TRACE(fmt::format("top {}, {}", top, plan));
-            const Result result = train_checked(mixture(top, top), plan, 4, 2);
-            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-            EXPECT_LT(result.gradient_tolerance, 1e-3);
-        }
-    }
-}
-
-/// Four heads on eight ranks are computed by all; the tied table stays on one stage.
-void expect_transformers_gradients(const std::vector<const char*>& plans) {
-    for (const std::int64_t heads : {4, 8}) {
-        for (const char* plan : plans) {
-            SCOPED_TRACE(fmt::format("{} heads, {}", heads, plan));
-            const Result result = train_checked(decoder(heads), plan, 4, 2);
-            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-            EXPECT_LT(result.gradient_tolerance, 1e-3);
-        }
-    }
-}
-
-TEST(Plans, OfTransformersGiveTheGradientsOfOneRank) {
-    const std::int64_t ranks = Communicator::world().size();
-    if (ranks == 2) {
-        expect_transformers_gradients({"tensor", "tensor:sequence=on", "tensor:sequence=on:allreduce=doubling",
-                                       "data:recompute=blocks:microbatches=2", "tensor:recompute=attention",
-                                       "tensor:sequence=on:recompute=blocks"});
-    } else if (ranks == 4) {
-        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2:microbatches=2,tensor=2:sequence=on",
-                                       "data=2:zero=2,tensor=2:sequence=on"});
-    } else if (ranks == 8) {
-        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});
-    }
-}
-
-// A table that is filled up: 301 words are 512 on two ranks and on four; on eight, 1024, of which five ranks have none.
-TEST(Plans, WithAVocabularyThatRanksCannotShareGiveTheGradientsOfOneRank) {
-    const std::map<std::int64_t, std::vector<const char*>> plans{
-        {2, {"tensor", "tensor:sequence=on", "tensor:sequence=on:recompute=blocks"}},
-        {4, {"tensor:sequence=on", "pipe=2:microbatches=2,tensor=2:sequence=on", "pipe=2:microbatches=2,tensor=2"}},
-        {8, {"tensor:sequence=on", "pipe=2:microbatches=2,data=2:zero=1,tensor=2:sequence=on"}}};
-    for (const char* plan : plans.at(Communicator::world().size())) {
-        SCOPED_TRACE(plan);
-        const Result result = train_checked(decoder(8, 301), plan, 4, 2);
-        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-        EXPECT_LT(result.gradient_tolerance, 1e-3);
-    }
-}
-
-/// The table of words on the first and the last stage: each makes a part of its gradient.
-TEST(Plans, WithATiedTableGiveTheGradientsOfOneRank) {
-    const std::int64_t ranks = Communicator::world().size();
-    std::vector<const char*> plans;
-    if (ranks == 2) {
-        plans = {"pipe:microbatches=1", "pipe:schedule=gpipe:microbatches=2",
-                 "pipe:schedule=interleaved:microbatches=4:recompute=on", "data=1:lag=1,pipe=2:microbatches=2"};
-    } else if (ranks == 4) {
-        plans = {"pipe=4:microbatches=2", "pipe=2:microbatches=2,data=2:overlap=off",
-                 "pipe=2:microbatches=2,data=2:zero=1", "data=2:zero=2,pipe=2:microbatches=2",
-                 "pipe=2:microbatches=4,tensor=2:sequence=on"};
-    } else {
-        plans = {"pipe=2:microbatches=2,data=2:zero=2,tensor=2"};
-    }
-    for (const char* plan : plans) {
-        SCOPED_TRACE(plan);
-        const Result result = train_checked(decoder(4), plan, 4, 3);
-        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-        EXPECT_LT(result.gradient_tolerance, 1e-3);
-    }
-    if (ranks > 2) return;
-    const Result mixed = train_checked(decoder(4), "pipe:microbatches=2", 4, 2, Precision::mixed);
-    EXPECT_LE(mixed.gradient_error, mixed.gradient_tolerance);
 }
 
 /// Copies with unlike numbers of samples: statistics of each batch normalization are its own micro-batch's, the loss a
