@@ -10,31 +10,11 @@
 #include "kernels/cuda/layers.hpp"
 #include "kernels/cuda/nvml.hpp"
 #include "kernels/reference/backend.hpp"
-#include "tests/kernels/cuda_host.hpp"
+#include "tests/kernels/on_an_engine.hpp"
 #include "tests/kernels/stored.hpp"
 
 namespace rehearse::kernels::cuda {
 namespace {
-
-struct Place {
-    const char* name;
-    int processors;  // of the host's engine; 0: a real GPU
-};
-
-class OnAnEngine : public testing::TestWithParam<Place> {
-protected:
-    void SetUp() override {
-        if (GetParam().processors > 0) return;
-#if REHEARSE_HAS_CUDA
-        engine_ = &gpu();
-        if (!engine_->refusal().empty()) GTEST_SKIP() << engine_->refusal();
-#else
-        GTEST_SKIP() << "built without CUDA";
-#endif
-    }
-    HostEngine host_{GetParam().processors};
-    Engine* engine_ = &host_;
-};
 
 void run(Tensors& t, Pass pass, DataType type, const Backend& backend) {
     if (type == DataType::f32) t.run(backend, pass);
@@ -317,10 +297,7 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
               "attends on the GPU with heads of up to 128 numbers, not 129: tensor cores attend in 16 bits");
 }
 
-// Of few processors rows have one block each, of many several.
-INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine,
-                         testing::Values(Place{"HostOfFew", 1}, Place{"HostOfMany", 100}, Place{"Gpu", 0}),
-                         [](const auto& place) { return std::string{place.param.name}; });
+INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::ValuesIn(places), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace rehearse::kernels::cuda

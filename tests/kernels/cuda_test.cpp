@@ -11,7 +11,7 @@
 #include "kernels/channels_last.hpp"
 #include "kernels/cuda/convolution.hpp"
 #include "kernels/reference/backend.hpp"
-#include "tests/kernels/cuda_host.hpp"
+#include "tests/kernels/on_an_engine.hpp"
 #include "tests/kernels/stored.hpp"
 #include "tests/kernels/tensors.hpp"
 
@@ -48,26 +48,6 @@ std::vector<Op> awkward_shapes() {
             MatMul{3, 70, 33, false},
             MatMul{.m = 2, .n = 9, .k = 20, .bias = false, .tied = true}};
 }
-
-struct Place {
-    const char* name;
-    int processors;  // of the host's engine; 0: a real GPU
-};
-
-class OnAnEngine : public testing::TestWithParam<Place> {
-protected:
-    void SetUp() override {
-        if (GetParam().processors > 0) return;
-#if REHEARSE_HAS_CUDA
-        engine_ = &gpu();
-        if (!engine_->refusal().empty()) GTEST_SKIP() << engine_->refusal();
-#else
-        GTEST_SKIP() << "built without CUDA";
-#endif
-    }
-    HostEngine host_{GetParam().processors};
-    Engine* engine_ = &host_;
-};
 
 std::vector<float> run(Tensors& t, Pass pass, DataType type, const Backend& backend) {
     if (type == DataType::f32) t.run(backend, pass);
@@ -198,9 +178,7 @@ TEST_P(OnAnEngine, FillsLargeTilesOfManyWarps) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine,
-                         testing::Values(Place{"HostOfFew", 1}, Place{"HostOfMany", 100}, Place{"Gpu", 0}),
-                         [](const auto& place) { return std::string{place.param.name}; });
+INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::ValuesIn(places), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace rehearse::kernels::cuda

@@ -26,6 +26,8 @@ struct Instructions {
     bool sums_in_f16 = false, chunked = false;
 };
 
+void PrintTo(const Instructions& by, std::ostream* out) { *out << by.name; }
+
 std::vector<Instructions> all_instructions() {
     return {{"EmulatedF16", &cpu::emulated_f16(HalfSums::f16), DataType::f16, true},
             {"EmulatedF16Chunked", &cpu::emulated_f16(HalfSums::chunked), DataType::f16, true, true},
@@ -183,8 +185,7 @@ TEST_P(Halves, SumInTheTypeThatIsSaid) {
     EXPECT_LT(relative, expected * 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(By, Halves, testing::ValuesIn(all_instructions()),
-                         [](const testing::TestParamInfo<Instructions>& by) { return by.param.name; });
+INSTANTIATE_TEST_SUITE_P(By, Halves, testing::ValuesIn(all_instructions()), testing::PrintToStringParamName());
 
 // The nearest of all f16 numbers to a b + c, which 64 bits of a long double hold exactly for these operands: their
 // exponents differ by at most 20.

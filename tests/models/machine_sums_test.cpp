@@ -89,6 +89,8 @@ double bisection(const Machine& machine) {
     return static_cast<double>(node_count(machine)) * injection(machine) / taper / 2;
 }
 
+void PrintTo(const Stated& it, std::ostream* out) { *out << it.machine; }
+
 class Sums : public testing::TestWithParam<Stated> {};
 
 // A fiftieth covers what is published rounded ("309 PFLOPS", "about 6,000 nodes").

@@ -16,6 +16,11 @@
 #include "search/charge.hpp"
 
 namespace rehearse::search {
+
+void PrintTo(Scheduler scheduler, std::ostream* out) {
+    *out << (scheduler == Scheduler::slurm ? "slurm" : scheduler == Scheduler::lsf ? "lsf" : "pbs");
+}
+
 namespace {
 
 using testing::AllOf;
@@ -142,7 +147,8 @@ TEST_P(Shell, RunsNothingThatANameSays) {
     EXPECT_FALSE(folder.has("ran"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Schedulers, Shell, testing::Values(Scheduler::slurm, Scheduler::lsf, Scheduler::pbs));
+INSTANTIATE_TEST_SUITE_P(Schedulers, Shell, testing::Values(Scheduler::slurm, Scheduler::lsf, Scheduler::pbs),
+                         testing::PrintToStringParamName());
 
 TEST(Script, RefusesWhatADirectiveCannotHold) {
     BatchJob bad = job;

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "fixture.hpp"
+#include "modes.hpp"
 #include "refusal.hpp"
 #include "sim/check/bounds.hpp"
 #include "sim/check/certificate.hpp"
@@ -129,7 +130,7 @@ TEST_P(Certificate, CatchesBytesThatVanishInTheFabricAndLinksThatAreOverfull) {
     EXPECT_THAT(overfull.refusal(), HasSubstr("more than"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Certificate, testing::Values(Mode::exact, Mode::folded));
+INSTANTIATE_TEST_SUITE_P(Modes, Certificate, testing::ValuesIn(both_modes), testing::PrintToStringParamName());
 
 TEST(CertificateOfExactMode, CatchesDataThatDidNotMove) {
     Case wrong{Mode::exact};

@@ -32,6 +32,11 @@ struct Found {
     std::int64_t count;
     double speed;
 };
+
+void PrintTo(const Found& found, std::ostream* out) {
+    *out << found.machine << ", " << found.nodes << " nodes of " << found.devices;
+}
+
 class NcclChannels : public testing::TestWithParam<Found> {};
 
 // As `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH` prints them: channels and the speed of each.

@@ -6,6 +6,7 @@
 
 #include "fixture.hpp"
 #include "models/models.hpp"
+#include "modes.hpp"
 #include "prices/tile_model.hpp"
 #include "sim/collective/libraries/library_times.hpp"
 #include "sim/simulate.hpp"
@@ -190,8 +191,7 @@ TEST_P(Overlapped, MessagesAreLateBesideARankOnTheSameCore) {
     EXPECT_NEAR(step_time(timeline).value, 22e-3, 1e-10);  // the core is never idle
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Overlapped, testing::Values(Mode::exact, Mode::folded),
-                         [](const auto& mode) { return std::string{to_string(mode.param)}; });
+INSTANTIATE_TEST_SUITE_P(Modes, Overlapped, testing::ValuesIn(both_modes), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace rehearse::sim

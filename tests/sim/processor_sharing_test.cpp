@@ -7,6 +7,7 @@
 #include <array>
 
 #include "fixture.hpp"
+#include "modes.hpp"
 #include "sim/simulate.hpp"
 
 namespace rehearse::sim {
@@ -135,8 +136,7 @@ TEST_P(RanksOnCores, AreSharedWhileSeveralCompute) {
     EXPECT_NEAR(step_time(timeline).value, 7e-3, 1e-12);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, RanksOnCores, testing::Values(Mode::exact, Mode::folded),
-                         [](const auto& mode) { return std::string{to_string(mode.param)}; });
+INSTANTIATE_TEST_SUITE_P(Modes, RanksOnCores, testing::ValuesIn(both_modes), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace rehearse::sim

@@ -207,11 +207,18 @@ TEST(Wiring, ScalesBandwidthByFractionAndTimesByTheQuantile) {
     EXPECT_DOUBLE_EQ(slow.combine(0, 1).value, 1.5 / 8e9);
 }
 
-class AnyTopology : public testing::TestWithParam<Topology> {};
+struct Named {
+    const char* name;
+    Topology topology;
+};
+
+void PrintTo(const Named& it, std::ostream* out) { *out << it.name; }
+
+class AnyTopology : public testing::TestWithParam<Named> {};
 
 TEST_P(AnyTopology, HasOneNameALinkAndRoutesThatCostWhatTheirLinksSay) {
     Machine machine = summit_like(24);
-    machine.fabric.topology = GetParam();
+    machine.fabric.topology = GetParam().topology;
     const Wiring wiring{machine};
     std::set<std::string> seen;
     for (std::int64_t id = 0; id < wiring.link_count(); ++id) {
@@ -232,12 +239,15 @@ TEST_P(AnyTopology, HasOneNameALinkAndRoutesThatCostWhatTheirLinksSay) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, AnyTopology,
-    testing::Values(Topology{Star{}}, Topology{FatTree{{4, 3, 2}, {2, 1}}}, Topology{dragonfly(3, 4, 2)},
-                    Topology{Torus{{2, 3, 4}, {10.0_GBps, ""}}}, Topology{FatTree{{4, 3, 2}, {2, 1, 1}, {4, 6, 1}}},
-                    Topology{FatTree{{4, 3, 2}, {2, 1, 1}, {}, FatTree::Rails::joined}},
-                    Topology{FatTree{{24}, {1}, {}, FatTree::Rails::separate}},
-                    Topology{Dragonfly{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}, FabricRouting::adaptive}},
-                    Topology{DragonflyPlus{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}}}));
+    testing::Values(Named{"star", Star{}}, Named{"tapered_tree", FatTree{{4, 3, 2}, {2, 1}}},
+                    Named{"dragonfly", dragonfly(3, 4, 2)}, Named{"torus", Torus{{2, 3, 4}, {10.0_GBps, ""}}},
+                    Named{"tree_of_three_levels", FatTree{{4, 3, 2}, {2, 1, 1}, {4, 6, 1}}},
+                    Named{"joined_rails", FatTree{{4, 3, 2}, {2, 1, 1}, {}, FatTree::Rails::joined}},
+                    Named{"separate_rails", FatTree{{24}, {1}, {}, FatTree::Rails::separate}},
+                    Named{"adaptive_dragonfly",
+                          Dragonfly{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}, FabricRouting::adaptive}},
+                    Named{"dragonfly_plus", DragonflyPlus{3, 4, 2, {5.0_GBps, ""}, {20.0_GBps, ""}}}),
+    testing::PrintToStringParamName());
 
 std::string refusal(const Machine& machine) {
     try {
