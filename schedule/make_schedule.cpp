@@ -111,7 +111,8 @@ std::vector<Stage> make_stages(const Part& part, std::span<const int> given, con
     if (given.empty()) return {{part, {{0, layers}}}};
     std::vector<int> ends{given.begin(), given.end()};
     if (strategy_of(plan).asynchronous) ends = with_whole_layers(part, std::move(ends));
-    return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan));
+    const Scatter scatter{.axis = "tensor", .parts = plan.scatter ? axis_size(mesh, "tensor") : 1};
+    return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan), scatter);
 }
 
 void check_precision(const Network& network, Precision precision) {

@@ -49,10 +49,10 @@ void transport_knobs(LibraryTransport& t, const LibraryTransport& elsewhere, std
     knobs.push_back({&t.rendezvous, gaps});
     knobs.push_back({&t.gap, gaps});
     knobs.push_back({&t.gap_tree_16kb, gaps});
-    knobs.push_back({&t.inject, {0, 3, 6, 9, 12, 15}});
+    knobs.push_back({&t.inject, {t.inject, 0, 3, 6, 9, 12, 15}});
     knobs.push_back({&t.unhidden, steps_of(1, 0, -0.1)});
     knobs.push_back({&t.late_ll, steps_of(1, 0.5, -0.05)});
-    knobs.push_back({&t.step, {1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10}});
+    knobs.push_back({&t.step, {1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 8, 10}});
 }
 
 /// Whose figures stand in for it: its own name where it is like no other.
@@ -187,8 +187,10 @@ std::vector<std::optional<LibraryAnswer>> answer_left_out(const std::vector<Libr
         }
         for (LibraryTransport& each : trial.transports()) {
             if (std::ranges::find(measured, &each) != measured.end()) continue;
-            const auto kin = std::ranges::find_if(
-                measured, [&](const LibraryTransport* other) { return family(*other) == family(each); });
+            auto kin = std::ranges::find(measured, each.like, &LibraryTransport::name);
+            if (kin == measured.end())
+                kin = std::ranges::find_if(
+                    measured, [&](const LibraryTransport* other) { return family(*other) == family(each); });
             if (kin == measured.end()) continue;
             for (const TransportFigure& figure : transport_figures) each.*figure.figure = (**kin).*figure.figure;
             each.late_ll = (*kin)->late_ll;

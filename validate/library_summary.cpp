@@ -28,7 +28,9 @@ void LibraryErrors::add(const LibraryAnswer& answer, const std::optional<Library
     errors_.push_back(std::abs(answer.error()));
     if (unseen) left_out_.push_back(std::abs(unseen->error()));
     if (answer.band.contains(answer.row.time)) ++inside_;
-    if (answer.row.bytes >= long_enough) asymptotic_.push_back(std::abs(answer.row.time / answer.predicted.time - 1));
+    if (answer.row.bytes < long_enough) return;
+    asymptotic_.push_back(std::abs(answer.row.time / answer.predicted.time - 1));
+    if (unseen) asymptotic_left_out_.push_back(std::abs(unseen->row.time / unseen->predicted.time - 1));
 }
 
 LibrarySummary LibraryErrors::summary() const {
@@ -39,6 +41,7 @@ LibrarySummary LibraryErrors::summary() const {
     summary.in_band = static_cast<double>(inside_) / static_cast<double>(errors_.size());
     if (!left_out_.empty()) summary.left_out = quantiles(left_out_);
     if (!asymptotic_.empty()) summary.asymptotic = quantile(asymptotic_, 0.5);
+    if (!asymptotic_left_out_.empty()) summary.asymptotic_left_out = quantile(asymptotic_left_out_, 0.5);
     return summary;
 }
 

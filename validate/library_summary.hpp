@@ -19,7 +19,8 @@ struct LibrarySummary {
     Quantiles errors;
     std::optional<Quantiles> left_out;  // by figures from other machines' rows alone
     std::optional<double> asymptotic;   // median of the bus bandwidth's, from 256 MB on
-    double in_band = 0;                 // share of rows
+    std::optional<double> asymptotic_left_out;
+    double in_band = 0;  // share of rows
 };
 
 class LibraryErrors {
@@ -31,7 +32,7 @@ public:
     LibrarySummary summary() const;
 
 private:
-    std::vector<double> errors_, asymptotic_, left_out_;
+    std::vector<double> errors_, asymptotic_, left_out_, asymptotic_left_out_;
     std::size_t inside_ = 0;
 };
 

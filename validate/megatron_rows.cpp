@@ -112,8 +112,11 @@ std::vector<MegatronRow> shipped_megatron() {
 std::string plan_of(const MegatronRow& row) {
     const std::int64_t micro_batches = row.global_batch / row.data / row.micro_batch;
     const std::string recompute = recomputes(row) ? ":recompute=blocks" : "";
-    return fmt::format("pipe={}:microbatches={}{}{},data={}:overlap=off:bucket=1TB:first=1TB,tensor={}", row.pipe,
-                       micro_batches, row.pipe > 1 ? ":cut=blocks" : "", recompute, row.data, row.tensor);
+    // Megatron-LM's and DeepSpeed's pipelines hand on a piece of each tensor rank (pipe_partitioned of DeepSpeed's
+    // engine).
+    const std::string scatter = row.pipe > 1 && row.tensor > 1 ? ":scatter=on" : "";
+    return fmt::format("pipe={}:microbatches={}{}{}{},data={}:overlap=off:bucket=1TB:first=1TB,tensor={}", row.pipe,
+                       micro_batches, row.pipe > 1 ? ":cut=blocks" : "", scatter, recompute, row.data, row.tensor);
 }
 
 std::string network_of(const MegatronRow& row) {

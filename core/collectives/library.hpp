@@ -60,6 +60,8 @@ struct LibraryVersion {
     double ring_ll_share = 0.5;                 // of the bus that a ring by LL has
     double posting = 0;  // us at least a step in a ring over several nodes; three times by Simple
     double plateau = 0;  // 0: the architecture's
+    /// Counts a ring all-reduce's steps between N nodes as 2 N, not 2 (N - 1), when it chooses.
+    bool closed_rings = false;
     std::array<std::vector<double>, 3> tree_correction;  // by log2(bytes / 64)
     std::array<std::vector<double>, 3> ring_correction;  // the same of rings; empty: 1
     /// RCCL's: shares of the bus on two nodes and less and on more, in place of all limits; 0 in Simple's place: none.

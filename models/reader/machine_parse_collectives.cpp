@@ -82,6 +82,7 @@ LibraryVersion parse_version(Reader reader) {
     v.ring_ll_share = reader.number("ring_ll_share");
     v.posting = number_or(reader, "posting", 0);
     v.plateau = number_or(reader, "plateau", 0);
+    v.closed_rings = reader.yes("closed_rings", false);
     v.tree_correction = {reader.numbers("correction_ll"), reader.numbers("correction_ll128"),
                          reader.numbers("correction_simple")};
     if (reader.has("ring_correction_ll"))

@@ -12,16 +12,36 @@
 #include "core/error.hpp"
 #include "core/gathered_again.hpp"
 #include "core/index.hpp"
+#include "schedule/axes/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
 
+/// By layer, whether all ranks along `axis` make the same output and have the same gradient of it: of a copy each has a
+/// part of the gradient, of a layer with cut weights a part of the output.
+std::vector<bool> same_on_all(const Part& part, const std::string& axis) {
+    std::vector<bool> same;
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+        const Layer& layer = part.network.layers[i];
+        if (const auto* op = std::get_if<Communication>(&layer.op)) {
+            same.push_back(op->axis == axis && (op->movement == Movement::sum || op->movement == Movement::gather));
+            continue;
+        }
+        const bool alike =
+            std::ranges::all_of(layer.inputs, [&](int input) { return static_cast<bool>(same[at(input)]); });
+        same.push_back(alike && part.origins[i].cuts.empty());
+    }
+    return same;
+}
+
 /// Makes the pieces one after the other; each remembers as which layer of its stage it holds what earlier ones made.
 class Cutter {
 public:
-    Cutter(const Part& part, int stages, int pieces, std::string axis_name, bool tie)
+    Cutter(const Part& part, int stages, int pieces, std::string axis_name, bool tie, const Scatter& scatter)
         : part_(part),
+          scatter_(scatter),
+          same_(same_on_all(part, scatter.axis)),
           tie_(tie),
           stages_(stages),
           pieces_(pieces),
@@ -135,9 +155,10 @@ private:
         const bool send = movement == Movement::send;
         const int other = send ? piece + 1 : piece - 1;
         const Layer& handed = part_.network.layers[at(layer)];
+        const bool scattered = is_scattered(layer);
         Communication op{.movement = movement,
                          .axis = axis_name_,
-                         .shape = handed.output,
+                         .shape = scattered ? piece_of(handed.output, 0, scatter_.parts) : handed.output,
                          .parts = stages_,
                          .offset = other % stages_ - piece % stages_,
                          .gradient = needed_[at(layer)] || weights_read(handed.op) > 0};
@@ -145,8 +166,28 @@ private:
         const int boundary = send ? piece : piece - 1;
         const std::string name = fmt::format("{}.{}{}", handed.name, to_string(movement),
                                              pieces_ > stages_ ? fmt::format("{}", boundary) : "");
-        Shape output = op.shape;
-        return append(stage, {name, std::move(op), std::move(inputs), std::move(output), -1, handed.block}, {});
+        if (scattered && send)
+            inputs = {scatter(stage, name + ".slice", Movement::slice, handed.output, inputs.front())};
+        const Shape output = op.shape;
+        const int moved = append(stage, {name, std::move(op), std::move(inputs), output, -1, handed.block}, {});
+        return scattered && !send ? scatter(stage, name + ".gather", Movement::gather, output, moved) : moved;
+    }
+
+    bool is_scattered(int layer) const {
+        const Shape& shape = part_.network.layers[at(layer)].output;
+        return scatter_.parts > 1 && same_[at(layer)] && !shape.empty() && shape.front() % scatter_.parts == 0;
+    }
+
+    /// A slice of its input, or the whole that ranks gather. Of no block: what recomputation begins with is kept whole.
+    int scatter(Stage& stage, std::string name, Movement movement, const Shape& shape, int input) const {
+        Shape output = shape;
+        if (movement == Movement::slice) {
+            output.front() /= scatter_.parts;
+        } else {
+            output.front() *= scatter_.parts;
+        }
+        Communication op{.movement = movement, .axis = scatter_.axis, .shape = shape, .parts = scatter_.parts};
+        return append(stage, {std::move(name), std::move(op), {input}, std::move(output), -1, -1}, {});
     }
 
     static int append(Stage& stage, Layer layer, Origin origin) {
@@ -161,6 +202,8 @@ private:
     };
 
     const Part& part_;
+    Scatter scatter_;
+    std::vector<bool> same_;  // by layer of the whole: on all ranks that scatter
     bool tie_;
     std::map<int, Place> placed_;  // layers of the whole
     std::map<int, std::set<StageIndex>>
@@ -257,9 +300,9 @@ std::vector<int> cut_before_gathers(const Part& part, std::span<const int> ends)
 }  // namespace
 
 std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
-                              bool tie) {
+                              bool tie, const Scatter& scatter) {
     const std::vector<int> before_gathers = cut_before_gathers(part, ends);
-    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie}.run(before_gathers);
+    return Cutter{part, stages, static_cast<int>(ends.size()), axis_name, tie, scatter}.run(before_gathers);
 }
 
 }  // namespace rehearse::schedule

@@ -2,6 +2,7 @@
 // Pipeline stages: consecutive layers on each rank along an axis, and what they hand to each other.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -44,12 +45,21 @@ struct Stage {
     std::map<int, Tie> ties{};  // by layer
 };
 
+/// An axis whose ranks share what stages hand on; one part: none does.
+struct Scatter {
+    std::string axis;
+    std::int64_t parts = 1;
+};
+
 /// Cuts a part after `ends` (stages * chunks of them): piece c * stages + s is chunk c of stage s. Where a piece needs
 /// what an earlier one made, it receives it from the piece before, which hands it on if need be. Where two stages share
 /// a table (the words of GPT-2), each has it, the later one transposed; with `tie` as Megatron-LM does, whose first and
 /// last stage sum their parts of its gradient, else as two tables with lives of their own. InputError where more than
 /// two stages would have to sum: a tie is never lost unsaid.
+/// With `scatter`, each rank along that axis hands on one of `parts` pieces along the first dimension of what all of
+/// them have, gradients too, and those of the next stage gather them ("scatter/gather", Narayanan et al. 2021, section
+/// 4.1); what is no multiple of `parts` there, or differs from rank to rank, is handed on as it is.
 std::vector<Stage> cut_stages(const Part& part, std::span<const int> ends, int stages, const std::string& axis_name,
-                              bool tie = true);
+                              bool tie = true, const Scatter& scatter = {});
 
 }  // namespace rehearse::schedule

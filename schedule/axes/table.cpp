@@ -67,6 +67,8 @@ void read_cut(Plan& plan, std::string_view value) {
     plan.cut_by_blocks = value == "blocks";
 }
 
+void read_scatter(Plan& plan, std::string_view value) { plan.scatter = read_switch("scatter", value); }
+
 void read_chunks(Plan& plan, std::string_view value) { plan.chunks = read_count("chunks", value, 1000); }
 
 void read_pipeline(Plan& plan, std::string_view value) {
@@ -174,6 +176,10 @@ constexpr std::array pipe_words{
     Word{{"cut", "prices|blocks",
           "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
          read_cut},
+    Word{{"scatter", "on|off",
+          "on: of what all tensor ranks have, each sends a piece to the next stage, where they gather it; default off",
+          "pipe"},
+         read_scatter},
 };
 constexpr std::array dense_words{
     Word{{"dense", "copied|shared",
@@ -281,6 +287,8 @@ constexpr std::array table_features{
 };
 
 void complete_pipe(Plan& plan) {
+    if (plan.scatter && !has_axis(plan, "tensor"))
+        throw InputError("scatter=on needs tensor=N: the tensor ranks are those that hand on a piece each");
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {
         throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));

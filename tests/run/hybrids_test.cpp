@@ -53,6 +53,9 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
         expect_gradients({test::branches()},
                          {"pipe=2:microbatches=2,spatial=2", "pipe=2:schedule=pipedream:microbatches=4,tensor=2",
                           "pipe=2:recompute=on:microbatches=4,tensor=2"});
+        // Tensor ranks hand on pieces, gradients too; a second product is made again from what was gathered.
+        expect_gradients({test::images(), test::branches()},
+                         {"pipe=2:scatter=on:microbatches=4,tensor=2", "pipe=2:scatter=on:recompute=on,tensor=2"});
         // Convolutions in three parts; pieces of the layers that images in blocks go through.
         expect_gradients({test::images(), test::branches()},
                          {"spatial=2x2:edges=apart", "pipe=2:schedule=pipedream:microbatches=4,spatial=2:edges=apart",

@@ -75,6 +75,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data:microbatches=2,pipe=8:microbatches=4", {"'microbatches' is given twice"}},
         {"pipe=8:chunks=2", {"chunks=2 needs schedule=interleaved"}},
         {"pipe=8:schedule=interleaved:chunks=1", {"at least 2 chunks"}},
+        {"pipe=8:scatter=on,data=2", {"scatter=on needs tensor=N"}},
         {"pipe=8:recompute=yes", {"write off, on, blocks, attention"}},
         {"spatial", {"spatial=: write the ranks along each dimension"}},
         {"spatial=2x", {"like spatial=2, 2x2 or 2x2x2"}},

@@ -175,6 +175,30 @@ TEST(CutStages, HandOverWhatIsReadLater) {
     EXPECT_EQ(stages[2].part.network.state, 0);
 }
 
+// Narayanan et al. 2021, section 4.1: of what all tensor ranks have, each sends a piece, and those of the next stage
+// gather it. Of the two channels of these images four ranks would have half a channel each: they send all of them.
+TEST(CutStages, ScatterWhatTensorRanksHaveAlike) {
+    const Part part = whole(residual());
+    const std::vector<Stage> stages = cut_stages(part, std::vector{2, 3, 8}, 3, "pipe", true, {"tensor", 2});
+    EXPECT_EQ(names(stages[0]), "input bn<input bn.send.slice<bn bn.send<bn.send.slice");
+    EXPECT_EQ(names(stages[1]),
+              "bn.receive bn.receive.gather<bn.receive c<bn.receive.gather bn.send.slice<bn.receive.gather "
+              "bn.send<bn.send.slice c.send.slice<c c.send<c.send.slice");
+    EXPECT_EQ(names(stages[2]),
+              "bn.receive bn.receive.gather<bn.receive c.receive c.receive.gather<c.receive "
+              "sum<bn.receive.gather<c.receive.gather flatten<sum drop<flatten f<drop loss<f");
+    for (const Stage& stage : stages) {
+        check(stage.part.network);
+        for (const Layer& layer : stage.part.network.layers) {
+            const auto* op = std::get_if<Communication>(&layer.op);
+            if (op == nullptr || op->axis != "pipe") continue;
+            EXPECT_EQ(op->shape, (Shape{1, 3, 3})) << layer.name << ": half of its two channels";
+        }
+    }
+    const std::vector<Stage> four = cut_stages(part, std::vector{2, 3, 8}, 3, "pipe", true, {"tensor", 4});
+    EXPECT_EQ(names(four[0]), "input bn<input bn.send<bn");
+}
+
 TEST(CutStages, SendNoGradientOfTheSamples) {
     Network network = two_dense();
     network.layers.pop_back();

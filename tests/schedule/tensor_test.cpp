@@ -51,7 +51,8 @@ TEST(SplitTensor, ColumnsThenRowsCostOneSum) {
 // As imported networks see patches of an image as rows: all ranks get the whole first.
 TEST(SplitTensor, WhatIsSeenInAnotherShapeIsWhole) {
     Network network{"patches", {{"input", Input{{3, 4, 4}}, {}, {3, 4, 4}}}};
-    network.layers.push_back({"conv", Conv{3, 4, 4, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}, {0}, {8, 2, 2}});
+    network.layers.push_back(
+        {"conv", Conv{3, 4, 4, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}}, {0}, {8, 2, 2}});
     network.layers.push_back({"view", Flatten{{8, 2, 2}, {8, 4}}, {1}, {8, 4}});
     network.layers.push_back({"turned", Rearrangement{"transpose", {{8, 4}}, {4, 8}, {1, 0}}, {2}, {4, 8}});
     network.layers.push_back({"dense", MatMul{.m = 4, .n = 6, .k = 8}, {3}, {4, 6}});
@@ -313,6 +314,36 @@ TEST(SplitTensor, NeverSendsWhatWasGatheredToTheNextStage) {
             }
         }
     }
+}
+
+// A stage may end anywhere in a block: what ranks have pieces or parts of (heads, cut features, a product before its
+// sum, a copy whose gradients are not summed yet) is handed on as it is, the rest in pieces that are gathered.
+TEST(SplitTensor, ScattersBetweenStagesWhatAllRanksHave) {
+    const Part part = split_tensor(two_blocks(), {"tensor", 0, 2, false});
+    const auto layers = static_cast<int>(part.network.layers.size());
+    std::int64_t scattered = 0, as_it_is = 0;
+    for (int end = 2; end < layers; ++end) {
+        const std::vector<int> ends{end, layers};
+        for (const Stage& stage : cut_stages(part, ends, 2, "pipe", false, {"tensor", 2})) {
+            check(stage.part.network);
+            for (const Layer& layer : stage.part.network.layers) {
+                const auto* op = std::get_if<Communication>(&layer.op);
+                if (op == nullptr || op->movement != Movement::send) continue;
+                const Layer& sent = stage.part.network.layers[static_cast<std::size_t>(layer.inputs.front())];
+                const auto* slice = std::get_if<Communication>(&sent.op);
+                const bool cut = slice != nullptr && slice->movement == Movement::slice;
+                (cut ? scattered : as_it_is) += 1;
+                if (!cut) continue;
+                const Layer& of = stage.part.network.layers[static_cast<std::size_t>(sent.inputs.front())];
+                const auto* made = std::get_if<Communication>(&of.op);
+                const bool partial = made != nullptr && made->movement == Movement::copy;
+                EXPECT_FALSE(partial) << of.name << ": each rank has a part of its gradient";
+                EXPECT_EQ(elements(op->shape) * 2, elements(of.output));
+            }
+        }
+    }
+    EXPECT_GT(scattered, 5);
+    EXPECT_GT(as_it_is, 5);
 }
 
 TEST(SplitTensor, FillsUpAVocabularyThatRanksCannotShareEvenly) {

@@ -25,13 +25,14 @@ TEST(LibrarySummaries, AreErrorsAtTheNearestRank) {
     errors.add(of(Bytes{1e3}, 0.85), std::nullopt);
     errors.add(of(Bytes{1e6}, 1.3), of(Bytes{1e6}, 0.75));
     errors.add(of(Bytes{1e6}, 0.6), std::nullopt);
-    errors.add(of(Bytes{512e6}, 2), std::nullopt);
+    errors.add(of(Bytes{512e6}, 2), of(Bytes{512e6}, 1.25));
     const LibrarySummary summary = errors.summary();
     EXPECT_EQ(summary.rows, 5U);
     EXPECT_NEAR(summary.errors.median, 0.3, 1e-12);
     EXPECT_NEAR(summary.errors.p90, 1, 1e-12);
-    EXPECT_NEAR(summary.left_out.value().median, 0.5, 1e-12);
+    EXPECT_NEAR(summary.left_out.value().median, 0.25, 1e-12);
     EXPECT_NEAR(summary.asymptotic.value(), 0.5, 1e-12);
+    EXPECT_NEAR(summary.asymptotic_left_out.value(), 0.2, 1e-12);
     EXPECT_DOUBLE_EQ(summary.in_band, 0.4);  // of 1.1 and 0.85
 }
 

@@ -144,7 +144,7 @@ TEST(MegatronRow, IsLaidOutAsMegatronDoes) {
     MegatronRow large = small;
     large.devices = 16;
     large.pipe = 2;
-    EXPECT_THAT(plan_of(large), HasSubstr("pipe=2:microbatches=8:cut=blocks:recompute=blocks,"));
+    EXPECT_THAT(plan_of(large), HasSubstr("pipe=2:microbatches=8:cut=blocks:scatter=on:recompute=blocks,"));
     large.tensor = 1;
     EXPECT_THAT(network_of(large), HasSubstr("-v50257@")) << "nobody shares it";
 }

@@ -22,6 +22,14 @@ constexpr std::size_t index(Protocol protocol) { return static_cast<std::size_t>
 
 double log2_nodes(const Communicator& c) { return std::floor(std::log2(static_cast<double>(c.nodes))); }
 
+// As this version counts them, which is not how many there are.
+RingSteps believed_steps(const Communicator& c, CollectiveKind kind) {
+    RingSteps steps = ring_steps(kind, c.ranks(), c.nodes);
+    if (c.version->closed_rings && kind == CollectiveKind::all_reduce && c.nodes > 1)
+        steps.across = 2 * static_cast<double>(c.nodes);
+    return steps;
+}
+
 double log_size(double bytes) { return std::floor(std::log2(std::max(1.0, bytes / 64))); }
 
 // By which the library multiplies a bandwidth at this size; beyond its table NCCL by nothing, RCCL as at the end.
@@ -53,7 +61,7 @@ Estimate ring_estimate(const Communicator& c, CollectiveKind kind, double bytes,
         carried = bus * c.version->ring_share[c.nodes > 2 ? 1 : 0][index(q)];
         if (c.nodes > 1) carried *= corrected(c.version->ring_correction[index(q)], bytes, true);
     }
-    const RingSteps steps = ring_steps(kind, c.ranks(), c.nodes);
+    const RingSteps steps = believed_steps(c, kind);
     double inside = inside_step(c, false, q);
     if (c.nodes > 1) inside = std::max(inside, c.version->posting * (q == Protocol::simple ? 3 : 1));
     double latency =
@@ -114,7 +122,7 @@ Estimate pat_estimate(const Communicator& c) {
 double reported(const Communicator& c, CollectiveKind kind, const Estimate& estimate) {
     if (c.nodes == 1) return 0;
     const double each = c.transport->latency * (estimate.protocol == Protocol::simple ? 2 : 1);
-    if (estimate.algorithm == ring) return ring_steps(kind, c.ranks(), c.nodes).across * each;
+    if (estimate.algorithm == ring) return believed_steps(c, kind).across * each;
     return estimate.algorithm == tree || estimate.algorithm == nvls_tree ? 2 * log2_nodes(c) * each : 0;
 }
 
