@@ -32,6 +32,11 @@ double mean(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+std::vector<double> distances(std::vector<double> values) {
+    for (double& value : values) value = std::abs(value);
+    return values;
+}
+
 // Whether the family with the least bound ran.
 bool foretold(const BoardKernel& kernel, const DeviceSheet& sheet) {
     const auto shape = prices::convolution_shape(kernel.sample.problem);
@@ -184,7 +189,7 @@ std::vector<JudgedChoice> judge_left_out(std::span<const MeasuredBoard> boards, 
     }
     std::optional<FamilyVote> vote;
     if (!others.ran.empty()) vote.emplace(board.experts.back().covariance, others.ran);
-    const double deviation = robust_deviation(others.values);
+    const double deviation = conformal_deviation(distances(others.values));
     const auto price = [&](const KernelSample& sample) {
         const auto point = library_point(sample.problem, *board.sheet.board);
         if (!alike) return KernelPrice{std::log(point->bound.value), deviation};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "prices/interval.hpp"
 
 namespace rehearse::calibrate {
 
@@ -25,6 +26,14 @@ double robust_deviation(const std::vector<double>& values) {
     distances.reserve(values.size());
     for (const double value : values) distances.push_back(std::abs(value - center));
     return 1.4826 * median(distances);
+}
+
+double conformal_deviation(std::vector<double> distances) {
+    const std::size_t rank = (9 * (distances.size() + 1) + 9) / 10;  // rounded up
+    if (rank > distances.size()) return 0;
+    const auto at = distances.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+    std::nth_element(distances.begin(), at, distances.end());
+    return *at / prices::ninety_percent;
 }
 
 namespace {

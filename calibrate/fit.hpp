@@ -14,6 +14,10 @@ namespace rehearse::calibrate {
 double median(std::vector<double> values);
 /// Standard deviation as 1.4826 times the median distance from the median (exact for a normal distribution).
 double robust_deviation(const std::vector<double>& values);
+/// The standard deviation of the normal distribution whose 90 % band holds one more value as surely as nine in ten of
+/// these distances from the middle do: split conformal prediction (Vovk, Gammerman and Shafer 2005), the distance of
+/// rank ceil(0.9 (n + 1)). 0 for fewer than nine distances, which do not say.
+double conformal_deviation(std::vector<double> distances);
 /// The widest relative error that a machine file holds, 1000 %: a fit beyond it says nothing.
 inline constexpr double widest_error = 10;
 

@@ -66,8 +66,13 @@ KernelFactor kernel_factor(std::span<const KernelRatio> ratios) {
     const auto count = static_cast<double>(ratios.size());
     const double middle = median(logarithms), usual = median(deviations);
     double far = 0;
-    for (const KernelRatio& ratio : ratios)
-        far += square(std::min(farthest, std::abs(ratio.logarithm - middle) / ratio.deviation));
+    std::vector<double> distances;
+    for (const KernelRatio& ratio : ratios) {
+        distances.push_back(std::abs(ratio.logarithm - middle) / ratio.deviation);
+        far += square(std::min(farthest, distances.back()));
+    }
+    // Where a few lie far out, the band must reach as far as nine in ten do, not as a normal's deviation would have it.
+    far = std::max(far, count * square(conformal_deviation(std::move(distances))));
     KernelFactor result;
     result.kernels = static_cast<std::int64_t>(ratios.size());
     result.scale = std::sqrt((as_expected + far) / (as_expected + count));

@@ -112,7 +112,8 @@ std::vector<Expert> first_experts(std::string_view kind, bool of_boards) {
     const std::size_t all = feature_names(kind).size();
     if (kind == "conv2d")
         return {{true, first_guess(Smoothness::gaussian, 9)}, {false, first_guess(Smoothness::matern32, all)}};
-    return {{true, first_guess(Smoothness::matern32, 4)}, {false, first_guess(Smoothness::gaussian, all)}};
+    const std::size_t some = kind == "matmul" ? 7 : 4;  // sizes, the ridge, and of products the distances of rows
+    return {{true, first_guess(Smoothness::matern32, some)}, {false, first_guess(Smoothness::gaussian, all)}};
 }
 
 std::vector<double> parameters(const Covariance& model) {
@@ -149,7 +150,8 @@ Objective objective(std::span<const TrainingSet> sets, const Covariance& model, 
 
 Covariance learn(std::span<const TrainingSet> sets, const Covariance& start, const std::optional<Covariance>& kin,
                  int rounds) {
-    constexpr double least = -6, most = 5;  // of a parameter: beyond, a feature is ignored or all there is
+    constexpr double least = -6, most = 5;       // of a parameter: beyond, a feature is ignored or all there is
+    const double least_noise = std::log(0.006);  // two cards of one chip differ by as much (docs/device_prices.md)
     std::vector<double> values = parameters(start), best = values;
     std::vector<double> step(values.size(), 0.1), before(values.size());
     double lowest = INFINITY;
@@ -164,7 +166,9 @@ Covariance learn(std::span<const TrainingSet> sets, const Covariance& start, con
             if (agreement > 0) step[i] = std::min(step[i] * 1.2, 0.5);
             if (agreement < 0) step[i] = std::max(step[i] * 0.5, 1e-4);
             before[i] = agreement < 0 ? 0 : now.gradient[i];
-            if (before[i] != 0) values[i] = std::clamp(values[i] - std::copysign(step[i], before[i]), least, most);
+            const double lowest_value = i + 1 == values.size() ? least_noise : least;
+            if (before[i] != 0)
+                values[i] = std::clamp(values[i] - std::copysign(step[i], before[i]), lowest_value, most);
         }
     }
     return with_parameters(start, best);

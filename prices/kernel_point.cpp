@@ -2,6 +2,8 @@
 #include "prices/kernel_point.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -88,6 +90,31 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
             2 * square.waste,
             2 * square.last_wave,
             std::log2(std::max(square.waves, 1.0 / 64))};
+}
+
+// How many values lie between the rows of what is multiplied (leading dimensions; the result's rows are m apart): the
+// table in kernel_point.hpp says which operand is transposed.
+std::array<std::int64_t, 2> row_distances(const ProductSizes& p, Pass pass) {
+    const auto m = static_cast<std::int64_t>(p.m), n = static_cast<std::int64_t>(p.n),
+               k = static_cast<std::int64_t>(p.k);
+    return {pass == Pass::backward_data ? k : m, pass == Pass::backward_weights ? n : k};
+}
+
+// The largest power of two in the distance of two rows, up to 2,048 values: which channels of the memory and which
+// banks of a cache the rows of a tile fall on.
+double twos(std::int64_t distance) {
+    return number(std::min(std::countr_zero(static_cast<std::uint64_t>(distance)), 11));
+}
+
+// The features of a product, after the fourth what its rows' distances do: loads of 16 bytes, on which tensor cores of
+// older libraries depend, need rows that begin at multiples of them.
+std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet, Pass pass) {
+    std::vector<double> values = features(p, bounds, sheet);
+    const auto [left, right] = row_distances(p, pass);
+    const auto wide = static_cast<std::int64_t>(16 / sheet.element.value);
+    const bool aligned = left % wide == 0 && right % wide == 0 && static_cast<std::int64_t>(p.m) % wide == 0;
+    values.insert(values.begin() + 4, {aligned ? 0.0 : 2.0, twos(left), twos(right)});
+    return values;
 }
 
 // Of the product with the state of one step, or of all steps' gates for the gradient of the weights.
@@ -196,7 +223,7 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);
         const Bounds at_best = bounds(sizes, sheet);
-        return KernelPoint{{features(sizes, at_best, sheet), task}, at_best};
+        return KernelPoint{{features(sizes, at_best, sheet, problem.pass), task}, at_best};
     }
     if (const auto* cells = std::get_if<Recurrent>(&problem.op)) return point_of_steps(*cells, problem, sheet);
     return std::nullopt;
@@ -206,7 +233,7 @@ std::vector<std::string_view> feature_names(std::string_view kind) {
     if (kind == "recurrent") return {"m", "n", "k", "memory", "tiles", "wave", "fill", "steps", "gru"};
     if (kind == "conv2d")
         return {"m", "n", "k", "taps", "stride", "winograd", "1x1", "memory", "pad", "pixels", "tiles", "wave", "fill"};
-    return {"m", "n", "k", "memory", "tiles", "wave", "fill"};
+    return {"m", "n", "k", "memory", "unaligned", "left rows", "right rows", "tiles", "wave", "fill"};
 }
 
 }  // namespace rehearse

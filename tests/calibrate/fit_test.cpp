@@ -20,6 +20,15 @@ TEST(Median, LeavesOneDisturbedValueOut) {
     EXPECT_EQ(median({7}), 7);
 }
 
+// Of 19 distances the 18th (0.9 x 20), of nine the ninth, of eight none: 1.645 deviations are the 90 % band's reach.
+TEST(ConformalDeviation, ReachesAsFarAsNineInTen) {
+    std::vector<double> distances;
+    for (int i = 19; i > 0; --i) distances.push_back(i);
+    EXPECT_DOUBLE_EQ(conformal_deviation(distances), 18 / 1.645);
+    EXPECT_DOUBLE_EQ(conformal_deviation({1, 1, 1, 1, 5, 1, 1, 1, 1}), 5 / 1.645);
+    EXPECT_EQ(conformal_deviation({1, 2, 3, 4, 5, 6, 7, 8}), 0);
+}
+
 TEST(RobustDeviation, OfATextbookCase) {
     // |x - 2| of {1, 1, 2, 2, 4, 6, 9} is {1, 1, 0, 0, 2, 4, 7}: median 1.
     EXPECT_DOUBLE_EQ(robust_deviation({1, 1, 2, 2, 4, 6, 9}), 1.4826);

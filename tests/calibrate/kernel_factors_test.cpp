@@ -67,6 +67,14 @@ TEST(KernelFactor, WidensTheBandWherePricesWereTooSureOfThemselves) {
     EXPECT_NEAR(kernel_factor(ratios).factor, before.factor, 0.01) << "one outlier moves no median";
 }
 
+// 17 kernels as expected and three 0.6 away, of prices that say 0.1: the 19th of 20 lies six deviations out, which are
+// 1.645 of what the band needs. The capped squares would say sqrt((4 + 3 x 9) / 24).
+TEST(KernelFactor, ReachesAsFarAsNineInTenOfTheKernels) {
+    std::vector<KernelRatio> ratios(20, KernelRatio{0, 0.1});
+    for (std::size_t i = 0; i < 3; ++i) ratios[5 * i].logarithm = 0.6;
+    EXPECT_NEAR(kernel_factor(ratios).scale, std::sqrt((4 + 20 * std::pow(6 / 1.645, 2)) / 24), 1e-12);
+}
+
 TEST(KernelFactors, CorrectOtherPricesOfTheirKindAlone) {
     const Factors factors = fit_factors(dense_layers(20, 1.5), card(), "few.csv");
     ASSERT_EQ(factors.fits.size(), 1U);

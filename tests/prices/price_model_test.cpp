@@ -52,6 +52,28 @@ TEST(KernelPoints, HaveTheRooflinesOfTheirDevice) {
     EXPECT_DOUBLE_EQ(one, 8 * kernel_point(conv(1, 128, 2), sheet)->bounds.compute.value);
 }
 
+// Forward {1760 x k} x {k x n}: rows of the left operand lie m = 1760 = 2^5 * 55 apart, of the right one k; the left
+// one transposed: both k. Powers of two count up to 2,048. 16 bytes are four values of f32, eight of f16.
+TEST(KernelPoints, KnowHowFarApartTheRowsOfProductsLie) {
+    const auto rows = [](std::int64_t m, std::int64_t n, std::int64_t k, Pass pass, Bytes element = 4_B) {
+        DeviceSheet typed = sheet;
+        typed.element = element;
+        const MatMul op = pass == Pass::forward         ? MatMul{1, m, k, false}
+                          : pass == Pass::backward_data ? MatMul{1, k, m, false}
+                                                        : MatMul{1, m, n, false};
+        const std::int64_t batch = pass == Pass::backward_weights ? k : n;
+        const auto point = kernel_point({op, pass, batch, DataType::f32}, typed);
+        const std::vector<double>& f = point.value().point.features;
+        return std::vector{f[4], f[5], f[6]};
+    };
+    EXPECT_THAT(rows(1760, 64, 4096, Pass::forward), testing::ElementsAre(0, 5, 11));
+    EXPECT_THAT(rows(1760, 64, 2560, Pass::backward_data), testing::ElementsAre(0, 9, 9));
+    EXPECT_THAT(rows(2048, 7133, 1024, Pass::backward_weights), testing::ElementsAre(2, 11, 0));
+    EXPECT_THAT(rows(5124, 64, 2048, Pass::forward), testing::ElementsAre(0, 2, 11));
+    EXPECT_THAT(rows(5124, 64, 2048, Pass::forward, 2_B), testing::ElementsAre(2, 2, 11));
+    EXPECT_EQ(feature_names("matmul").size(), 10U);
+}
+
 TEST(KernelPoints, RefuseWhatWasNeverMeasured) {
     Problem grouped = conv(64, 64, 2);
     std::get<Conv>(grouped.op).groups = 64;
