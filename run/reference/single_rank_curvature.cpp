@@ -204,7 +204,7 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
     const ReferenceOptions& options = single.options();
     const std::unique_ptr<Program> model = single.model(perturbation);
     Program& program = *model;
-    const Combined by = combined_by(schedule);
+    const Combined by = combined_by(single, perturbation);
     Trained trained;
     WrittenOutCurvature curvature{schedule, perturbation};
     for (int step = 0; step < options.steps; ++step) {
@@ -219,7 +219,7 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
                 by_shard.push_back(floats_of(program.tensors().gradients()));
                 if (m == 0) curvature.add(program);
             }
-            assign(program.tensors().gradients(), brought_together(schedule, program, by_shard, by.combine, by.of));
+            assign(program.tensors().gradients(), brought_together(schedule, program, {by_shard}, by.combine, by.of));
             curvature.precondition(program);
             if (single.last(step) && m + 1 == schedule.micro_batches)
                 trained.gradients = single.result(program).gradients;

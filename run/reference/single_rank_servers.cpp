@@ -165,7 +165,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         put_weights(server, buckets[b], workers.begin()->second.weights[b]);
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
-    const Combined in_groups = combined_by(schedule);
+    const Combined in_groups = combined_by(single, perturbation);
     const bool preconditions = schedule.methods.get<Curvature>().period > 0;
     WrittenOutCurvature curvature{schedule, perturbation};
     const auto make = [&](RankIndex first_rank, Worker& worker) {
@@ -188,7 +188,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         }
         for (std::size_t b = 0; b < buckets.size(); ++b) {
             const std::vector<float> sum =
-                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), each[b]) : each[b].front();
+                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), {each[b]}) : each[b].front();
             put(*model, buckets[b], sum, &LayerTensors::gradients);
         }
         if (preconditions) curvature.precondition(*model);
