@@ -313,11 +313,11 @@ std::span<const Limit> limits_of_plans() {
                  a.schedule.methods.get<Averaging>().learners > 1 || a.options.unlocked > 0 || a.options.learners > 1;
              return words(saves && (keeps_own_states(a.schedule) || threads), "--save");
          }},
-        {"--check-gradients with --resume, where bits are sent of layers that the plan cuts",
+        {"--check-gradients with --resume, where bits are sent that rounding may turn",
          "which bits rounding decided before the checkpoint is not known; leave out one",
          [](const Asked& a) {
              const bool by_bits = std::ranges::any_of(methods_of(a.schedule), &MethodRow::by_bits);
-             return words(a.options.resume && a.options.check_gradients && by_bits && cuts_layers(a.schedule),
+             return words(a.options.resume && a.options.check_gradients && by_bits && rounds_apart(a.schedule),
                           "--check-gradients with --resume");
          }},
         {"--check-gradients with --resume, where ranks come by chance",

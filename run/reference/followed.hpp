@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bits that rounding decides. A rank sends the sign of a gradient, or the largest of many; where the plan cuts layers,
-// its gradients are those of one rank but for rounding, and what is within rounding of the place where it turns goes
-// one way or the other. There the reference takes what the rank sent; everywhere else it decides by itself.
+// or gradients are multiplied with inverses, its gradients are those of one rank but for rounding, and what is within
+// rounding of the place where it turns goes one way or the other. There the reference takes what the rank sent;
+// everywhere else it decides by itself.
 #pragma once
 
 #include <map>

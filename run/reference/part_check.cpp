@@ -11,6 +11,7 @@
 #include "core/half.hpp"
 #include "core/index.hpp"
 #include "core/methods/compression.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
@@ -48,7 +49,8 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
 
 }  // namespace
 
-bool cuts_layers(const Schedule& schedule) {
+bool rounds_apart(const Schedule& schedule) {
+    if (schedule.methods.get<Curvature>().period > 0) return true;
     return std::ranges::any_of(schedule.classes, [&](const RankClass& rank_class) {
         return !std::ranges::equal(rank_class.part.network.layers, schedule.network.layers, {}, &Layer::op, &Layer::op);
     });
@@ -67,7 +69,7 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     const Trained expected = whole.train(rank, 0);
     std::vector<Trained> changed;
     const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
-    const bool measured = !by_bits || cuts_layers(schedule);
+    const bool measured = !by_bits || rounds_apart(schedule);
     for (int i = 1; i <= perturbations && measured; ++i) changed.push_back(whole.train(rank, i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     // What is sent in 16 bits is rounded once by each rank, and by each of their additions.

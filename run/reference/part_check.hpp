@@ -21,8 +21,9 @@ bool is_whole(const Schedule& schedule);
 constexpr int perturbations = 3;
 constexpr double allowance = 8;  // of their largest
 
-/// Whether some rank has other layers than the network, so that sums are added in another order.
-bool cuts_layers(const Schedule& schedule);
+/// Whether ranks round otherwise than one does: some have other layers than the network, so that sums are added in
+/// another order, or gradients are multiplied with inverses.
+bool rounds_apart(const Schedule& schedule);
 
 struct ReferenceOptions {
     KernelSelection selection;
@@ -55,7 +56,7 @@ struct ReferenceOptions {
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
 /// Methods that do more than sum gradients are held to what they mean, written out (single_rank.hpp); the order of the
 /// servers' updates is as it was. Which gradients are sent in few bits depends on bits, so that training is not
-/// changed, and has to be the same to 2^-18; where the plan cuts layers, a bit that rounding can turn is taken as the
+/// changed, and has to be the same to 2^-18; where ranks round apart, a bit that rounding can turn is taken as the
 /// ranks sent it (followed.hpp), and the rest is held to the three changes again. Where `schedule` computes in 16 bits,
 /// `single` still computes in f32. A layer then rounds its weights, its input and its output, each by half a unit u
 /// (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3 u.

@@ -139,7 +139,7 @@ BatchGradients SingleRank::gradients_of_shards(Program& program, int step, std::
         return made;
     };
     BatchGradients gradients{of_all()};
-    const bool turns = !options_.sent.empty() && perturbation == 0 && cuts_layers(schedule_);
+    const bool turns = !options_.sent.empty() && perturbation == 0 && rounds_apart(schedule_);
     const std::vector<float> weights = floats_of(program.tensors().weights());
     for (int i = 1; i <= perturbations && turns; ++i) {
         perturb(program, key(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(i)));

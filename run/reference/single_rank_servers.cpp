@@ -208,6 +208,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     const auto update_by = [&](const Served& served) {
         Worker& worker = workers.at(served.rank);
         if (!worker.made) make(served.rank, worker);
+    RoundedOnTheWire rounded{schedule, perturbation};
         const auto b = at(served.bucket);
         assign(server.tensors().bucket(served.bucket).applied, worker.gradients[b]);
         for (ReadyStep& ready : server.steps()) {
@@ -218,6 +219,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         if (++worker.pulled < buckets.size()) return;
         worker.pulled = 0;
         worker.made = false;
+            if (preconditions && in_group > 1) rounded.round(made);
         ++worker.step;
     };
     play_again(
