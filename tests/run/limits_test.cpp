@@ -109,6 +109,7 @@ std::vector<Case> cases() {
         {"--precision tf32", in(Precision::tf32, dropping, "data", 2)},
         {"--precision fp8", in(Precision::fp8, dropping, "data", 2)},
         {"axes beside data", of("server=1,data=1,tensor=2", 3)},
+        {"server with pipe", of("server=1,data=1:kfac=1,pipe=2", 3)},
         {"server with place", of("server=2:copies=2,data=1", 3)},
         {"server with quorum", of("server=1:quorum=0.5,data=2", 3)},
         {"LAMB where ranks have pieces", schedule_of(dropping, "data=1,tensor=2", 2, 4, Optimizer::lamb)},
