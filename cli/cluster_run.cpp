@@ -38,7 +38,7 @@ Json row_of(const Ran& ran) {
             {"restart_s", ran.measured.options.restart.value}};
 }
 
-/// Steps of one share, of all jobs of a model: seconds in all, as its median steps are.
+/// Steps of one share, of all jobs of a model: seconds in all, as its mean steps are.
 struct Steps {
     double steps = 0, seconds = 0, samples_per_s = 0;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "cluster/processes.hpp"
 
@@ -27,16 +29,31 @@ std::vector<Job> one_of_each(const std::vector<Job>& jobs, std::int64_t devices)
     return all;
 }
 
-std::vector<std::int64_t> first_devices(std::int64_t count) {
+std::vector<std::int64_t> devices_from(std::int64_t first, std::int64_t count) {
     std::vector<std::int64_t> devices(static_cast<std::size_t>(count));
-    for (std::int64_t d = 0; d < count; ++d) devices[static_cast<std::size_t>(d)] = d;
+    for (std::int64_t d = 0; d < count; ++d) devices[static_cast<std::size_t>(d)] = first + d;
     return devices;
 }
 
-/// Lets one job train so many steps, and waits for it.
+/// Lets jobs train so many steps beside each other, each on devices of its own, and waits for all of them.
+void train(Processes& world, std::span<const int> jobs, const Share& share, std::int64_t steps, bool again) {
+    std::int64_t device = 0;
+    for (const int job : jobs) {
+        world.start({job, share, devices_from(device, share.devices), static_cast<double>(steps * share.batch), again});
+        device += share.devices;
+    }
+    for (std::size_t ended = 0; ended < jobs.size() && !world.is_over();)
+        ended += world.wait(Seconds{std::numeric_limits<double>::infinity()}).size();
+}
 void train(Processes& world, int job, const Share& share, std::int64_t steps, bool again) {
-    world.start({job, share, first_devices(share.devices), static_cast<double>(steps * share.batch), again});
-    world.wait(Seconds{std::numeric_limits<double>::infinity()});
+    train(world, std::span{&job, 1}, share, steps, again);
+}
+
+/// Of the last `count` that ended.
+Seconds mean_step(const Processes& world, std::size_t count) {
+    Seconds sum{};
+    for (const Measured& each : std::span{world.measured()}.last(count)) sum += each.step;
+    return sum / static_cast<double>(count);
 }
 
 /// From the least to the most samples a device that the job's batches come to, four times as many each time.
@@ -69,18 +86,28 @@ Costs measured_costs(const std::vector<Job>& jobs, const Launch& launch, std::in
 std::map<std::string, std::vector<SpeedPoint>> measured_points(const std::vector<Job>& jobs, const Launch& launch,
                                                                std::int64_t devices, std::int64_t steps) {
     const std::vector<Job> models = one_of_each(jobs, devices);
-    Processes world(models, launch, "pilot-speeds");
+    std::vector<Job> pilots;
+    std::vector<std::vector<int>> of_model;
+    for (const Job& model : models) {
+        std::vector<int>& own = of_model.emplace_back();
+        for (std::int64_t c = 0; c < std::min(devices, static_cast<std::int64_t>(jobs.size())); ++c) {
+            own.push_back(static_cast<int>(pilots.size()));
+            pilots.push_back(model);
+        }
+    }
+    Processes world(pilots, launch, "pilot-speeds");
     std::map<std::string, std::vector<SpeedPoint>> points;
     for (std::size_t j = 0; j < models.size(); ++j) {
         bool again = false;
         std::set<std::int64_t> counts{models[j].most_devices};
         for (std::int64_t k = 1; k < models[j].most_devices; k *= 2) counts.insert(k);
-        for (const std::int64_t k : counts) {
+        for (const std::int64_t k : counts) {  // fewer of them each time: who starts again has started
+            const std::size_t beside = std::min(of_model[j].size(), static_cast<std::size_t>(devices / k));
             for (const std::int64_t b : samples_a_device(models[j])) {
                 if (world.is_over()) return points;
-                train(world, static_cast<int>(j), {k, k * b, 0}, steps, again);
-                if (world.measured().empty()) return points;
-                points[models[j].model].push_back({k, b, world.measured().back().step});
+                train(world, std::span{of_model[j]}.first(beside), {k, k * b, 0}, steps, again);
+                if (world.measured().size() < beside) return points;
+                points[models[j].model].push_back({k, b, mean_step(world, beside)});
                 again = true;
             }
         }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -55,12 +56,6 @@ std::vector<double> seconds_of_steps(const std::filesystem::path& file) {
     const nlohmann::json document = nlohmann::json::parse(read_file(file.string()));
     for (const auto& step : document.at("steps")) seconds.push_back(step.at("seconds").get<double>());
     return seconds;
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
 }
 
 }  // namespace
@@ -167,13 +162,14 @@ Stopped Processes::ended(const Process& process, int status) {
     }
     const std::vector<double> seconds = seconds_of_steps(process.result);
     require(!seconds.empty(), "a job that ended well has made a step");
-    double trains = 0;
-    for (const double s : seconds) trains += s;
     const auto steps = static_cast<std::int64_t>(seconds.size());
     steps_[j] += steps;
     const Share& share = process.assignment.share;
+    double step = seconds.front();
+    if (steps > 1) step = std::accumulate(seconds.begin() + 1, seconds.end(), 0.0) / static_cast<double>(steps - 1);
+    const double trains = step * static_cast<double>(steps);
     const Seconds idle{std::max(0.0, (now() - process.since).value - trains)};
-    measured_.push_back({process.assignment.job, share, steps, Seconds{median(seconds)}, idle});
+    measured_.push_back({process.assignment.job, share, steps, Seconds{step}, idle});
     const double trained = static_cast<double>(steps * share.batch);
     return {process.assignment.job, steps_[j] >= process.until_step, std::min(trained, process.assignment.samples),
             idle};

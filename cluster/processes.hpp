@@ -36,8 +36,8 @@ struct Measured {
     int job = 0;
     Share share;
     std::int64_t steps = 0;
-    Seconds step;  // their median
-    Seconds idle;  // of its time: start, loading, saving, end
+    Seconds step;  // the mean of all but the first: what many of them take is a sum
+    Seconds idle;  // of its time: start, loading, saving, end, and by how much the first step was longer
 };
 
 class Processes : public World {
@@ -86,7 +86,8 @@ struct Costs {
 Costs measured_costs(const std::vector<Job>& jobs, const Launch& launch, std::int64_t devices);
 
 /// Speeds of each model, measured by as many steps on 1, 2, 4, ... devices up to what its jobs have at most, with the
-/// least and most samples a device that their batches come to, and some between.
+/// least and most samples a device that their batches come to, and some between. As many of it train beside each other
+/// as there are jobs, or devices for them: jobs share memory and its bandwidth.
 std::map<std::string, std::vector<SpeedPoint>> measured_points(const std::vector<Job>& jobs, const Launch& launch,
                                                                std::int64_t devices, std::int64_t steps);
 

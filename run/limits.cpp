@@ -20,7 +20,9 @@
 #include "kernels/attention_blocks.hpp"
 #include "run/fed_inputs.hpp"
 #include "run/methods/method.hpp"
+#include "run/methods/server_shard.hpp"
 #include "run/methods/servers.hpp"
+#include "run/reference/part_check.hpp"
 
 namespace rehearse::run {
 
@@ -157,13 +159,31 @@ std::string axis_beside_data(const Asked& asked) {
     const auto row = std::ranges::find(used, true, &MethodRow::whole_networks);
     if (row == used.end() || asked.schedule.methods.get<Averaging>().period > 0) return {};
     for (const Axis& axis : asked.schedule.mesh.axes) {
-        if (axis.name != "data" && axis.name != "groups" && axis.size > 1) {
+        if (axis.name != "data" && axis.name != "groups" && axis.name != "pipe" && axis.size > 1) {
             return fmt::format("{} beside data with {}", axis.name, (*row)->name);
         }
     }
-    const bool whole = std::ranges::equal(asked.schedule.classes.front().part.network.layers,
-                                          asked.schedule.network.layers, {}, &Layer::op, &Layer::op);
-    return words(!whole, fmt::format("layers that ranks share with {}", (*row)->name));
+    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
+        const int origin = part.origins[i].layer;
+        const Op& op = part.network.layers[i].op;
+        const bool whole = origin >= 0 ? op == asked.schedule.network.layers[at(origin)].op : parameters(op) == 0;
+        return words(!whole, fmt::format("layers that ranks share with {}", (*row)->name));
+    });
+}
+
+// What a stage of a worker would need of the others, or of the servers, beside its weights.
+std::string stages_of_servers(const Asked& asked) {
+    const Schedule& schedule = asked.schedule;
+    if (schedule.methods.get<Servers>().count == 0 || stages_of_workers(schedule) == 1) return {};
+    if (schedule.methods.get<Averaging>().period > 0) return "elastic with server and pipe";
+    if (schedule.methods.get<Curvature>().period > 0) return "kfac with server and pipe";
+    if (asked.options.patience.value > 0) return "--patience with server and pipe";
+    if (std::ranges::any_of(schedule.classes, updates_each_micro_batch)) return "pipedream with server";
+    for (const RankClass& rank_class : schedule.classes) {
+        if (std::ranges::any_of(rank_class.part.buckets, [](const Bucket& bucket) { return bucket.tie >= 0; }))
+            return "weights that two stages share, with server";
+    }
+    return {};
 }
 
 std::string pieces_under_lamb(const Asked& asked) {
@@ -284,7 +304,9 @@ std::span<const Limit> limits_of_plans() {
          [](const Asked& a) { return words(a.schedule.precision == Precision::tf32, "--precision tf32"); }},
         {"--precision fp8", "no kernel of run multiplies it; choose bf16",
          [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
-        {"axes beside data with server", "their ranks train whole networks, in this version", axis_beside_data},
+        {"axes beside data with server", "servers keep whole tensors; beside data only pipe", axis_beside_data},
+        {"server with pipe, and elastic, kfac, --patience, pipedream, or weights that two stages share",
+         "stages push and pull each by itself; leave out one", stages_of_servers},
         {"server with place or copies",
          "servers run on ranks of their own, each weight on one of them; leave out place and copies",
          [](const Asked& a) {
@@ -311,6 +333,13 @@ std::span<const Limit> limits_of_plans() {
              const bool threads =
                  a.schedule.methods.get<Averaging>().learners > 1 || a.options.unlocked > 0 || a.options.learners > 1;
              return words(saves && (keeps_own_states(a.schedule) || threads), "--save");
+         }},
+        {"--check-gradients with --resume, where bits are sent that rounding may turn",
+         "which bits rounding decided before the checkpoint is not known; leave out one",
+         [](const Asked& a) {
+             const bool by_bits = std::ranges::any_of(methods_of(a.schedule), &MethodRow::by_bits);
+             return words(a.options.resume && a.options.check_gradients && by_bits && rounds_apart(a.schedule),
+                          "--check-gradients with --resume");
          }},
         {"--check-gradients with --resume, where ranks come by chance",
          "who came first before the checkpoint is not known; leave out one",

@@ -119,6 +119,10 @@ bool Program::updates() const {
     return std::ranges::all_of(methods_, [](const auto& method) { return method->updates(); });
 }
 
+void Program::write_down(SentWords& sent) {
+    for (const auto& method : methods_) method->write_down(sent);
+}
+
 bool Program::has_overflowed() const { return updates() && !all_finite(rank_.tensors.applied(), rank_.device); }
 
 ProgramState Program::state() const {

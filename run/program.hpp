@@ -39,7 +39,6 @@ public:
     kernels::Device* device() const { return rank_.device; }
     PlacedLayers placed() const { return rank_.kernels.placed(part().network); }
     const Losses& losses() const { return losses_; }
-    double loss() const { return losses_.sum(); }
     LossScale& scale() { return rank_.scale; }
 
     void begin_step();
@@ -68,6 +67,8 @@ public:
     void set_state(const ProgramState& state);
     /// Likewise, of a rank that has a state of its own: all that the next step reads.
     void visit_own_state(const UseNumbers& use);
+    /// Writes down in `sent`, which outlives the program, what methods by bits send from now on.
+    void write_down(SentWords& sent);
 
 private:
     void prepare(ReadyStep& ready);

@@ -14,7 +14,7 @@ std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program
     timeline.events = events_of(schedule, rank, last.bytes_sent(), last.times(), last.times().front());
     const Summary summary = summarize(timeline);
     const double samples = program.losses().has_loss() ? static_cast<double>(program.samples()) : 0;
-    std::vector<double> own{program.loss(), summary.step.value, summary.exposed_comm.value, samples};
+    std::vector<double> own{program.losses().sum(), summary.step.value, summary.exposed_comm.value, samples};
     own.insert(own.end(), program.losses().confusion().begin(), program.losses().confusion().end());
     return own;
 }

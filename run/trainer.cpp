@@ -29,6 +29,7 @@
 #include "run/program.hpp"
 #include "run/random.hpp"
 #include "run/record.hpp"
+#include "run/reference/followed.hpp"
 #include "run/reference/gradient_check.hpp"
 #include "run/reference/part_check.hpp"
 #include "run/step_report.hpp"
@@ -79,15 +80,16 @@ public:
         if (program_.device() == nullptr) program_.tensors().touch();
         const Beginning begin = saver_->begin();
         const auto first = result.first_step = static_cast<int>(begin.step);
+        if (options_.check_gradients) program_.write_down(checked_.sent);
         feed_.start_at(begin.step, options_.first_sample + begin.samples);
-        skipped_.assign(static_cast<std::size_t>(first), false);
+        checked_.skipped.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
         const double first_ahead = measure_ahead(world_);
         for (int step = first; step < options_.steps; ++step) {
             if (may_lose() && is_cut(job_->all, schedule_)) break;
             if (step + 1 == options_.steps && options_.check_gradients)
-                weights_before_ = floats_of(program_.tensors().weights());
+                checked_.weights_before = floats_of(program_.tensors().weights());
             result.steps.push_back(train_step(step));
             done_ = step + 1;
             result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
@@ -180,7 +182,7 @@ private:
         report.loss_scale = program_.scale().now();
         last_scale_ = program_.scale().applied();
         report.skipped = program_.scale().skips();
-        skipped_.push_back(report.skipped);
+        checked_.skipped.push_back(report.skipped);
         if (program_.scale().on()) program_.scale().adapt();
         return report;
     }
@@ -272,7 +274,7 @@ private:
     GradientCheck check_shards(const Result& result) {
         if (world_.rank() != 0) return {};
         const int step = options_.steps - 1;
-        std::ranges::copy(weights_before_, program_.tensors().weights().begin());
+        std::ranges::copy(checked_.weights_before, program_.tensors().weights().begin());
         const auto load_shard = [&](std::int64_t shard) {
             feed_.load(step, shard * schedule_.batch_per_rank, program_);
         };
@@ -295,11 +297,12 @@ private:
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_of(options_),
                            .steps = options_.steps,
-                           .skipped = skipped_,
+                           .skipped = checked_.skipped,
                            .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
                            .load = [this](int step, std::int64_t first, Program& to) { feed_.load(step, first, to); },
-                           .served = job_ == nullptr ? ServerLogs{} : job_->logs});
+                           .served = job_ == nullptr ? ServerLogs{} : job_->logs,
+                           .sent = job_ == nullptr ? share_sent(world_, checked_.sent) : AllSent{}});
     }
 
     const kernels::Communicator& world_;
@@ -312,8 +315,11 @@ private:
     std::unique_ptr<Saver> saver_;
     std::int64_t first_sample_;
     Feed feed_;
-    std::vector<float> weights_before_;  // the last step's update
-    std::vector<bool> skipped_;          // of each step
+    struct Checked {
+        std::vector<float> weights_before{};  // the last step's update
+        std::vector<bool> skipped{};          // of each step
+        SentWords sent{};
+    } checked_;
     float last_scale_ = 1;
     int done_ = 0;  // steps
     LossTarget target_{options_};

@@ -96,9 +96,11 @@ bool CompressionMethod::prepare(ReadyStep& ready) {
     words.resize(each * at(ranks));
     ready.data = std::span<float>{words};
     const std::size_t own = at(place_on(schedule.mesh, communicate->axis, rank_.rank));
-    ready.before = [&by = schedule.methods.get<Compression>(), &left, &words, gradients, each, own] {
+    ready.before = [this, bucket = communicate->bucket(), &left, &words, gradients, each, own] {
         for (std::size_t i = 0; i < left.size(); ++i) left[i] += gradients[i];
-        compress(by, left, std::span{words}.subspan(own * each, each));
+        const std::span<float> sent = std::span{words}.subspan(own * each, each);
+        compress(rank_.schedule.methods.get<Compression>(), left, sent);
+        if (sent_ != nullptr) (*sent_)[bucket].emplace_back(sent.begin(), sent.end());
     };
     ready.after = [&by = schedule.methods.get<Compression>(), &words, gradients, each] {
         std::ranges::fill(gradients, 0.0F);

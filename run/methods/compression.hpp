@@ -28,9 +28,11 @@ public:
     explicit CompressionMethod(RankContext& rank) : rank_(rank) {}
     bool prepare(ReadyStep& ready) override;
     void visit_state(const UseNumbers& use) override;
+    void write_down(SentWords& sent) override { sent_ = &sent; }
 
 private:
     RankContext& rank_;
+    SentWords* sent_ = nullptr;
     std::map<int, std::vector<float>> left_out_, words_;  // by bucket: what waits for the next step, what is sent
 };
 

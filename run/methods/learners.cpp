@@ -66,7 +66,7 @@ public:
             StepReport made;
             made.seconds = Seconds{now() - begin};
             for (const auto& program : programs_)
-                made.loss += program->loss() / static_cast<double>(global_batch(schedule_));
+                made.loss += program->losses().sum() / static_cast<double>(global_batch(schedule_));
             made.samples_per_s = static_cast<double>(global_batch(schedule_)) / made.seconds.value;
             result.steps.push_back(made);
             if (report) report(step, made);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -25,6 +26,9 @@ struct ProgramState {
 
 /// A rank's numbers, one span after the other: what is saved of them, and put there again.
 using UseNumbers = std::function<void(std::span<float>)>;
+
+/// What a rank has sent of each bucket, where that hangs on single bits of gradients: the words of each time.
+using SentWords = std::map<int, std::vector<std::vector<float>>>;
 
 class Method {
 public:
@@ -52,6 +56,9 @@ public:
     virtual void visit_state(const UseNumbers& /*use*/) {}
     virtual void save(ProgramState& /*state*/) const {}
     virtual void restore(const ProgramState& /*state*/) {}
+
+    /// Of a method by bits: writes down in `sent`, which outlives it, what this rank sends from now on.
+    virtual void write_down(SentWords& /*sent*/) {}
 };
 
 class SingleRank;
@@ -68,8 +75,8 @@ struct MethodRow {
     bool sums_gradients = true;
     /// Whether ranks have numbers of their own from step to step, so that only the same plan goes on from a checkpoint.
     bool own_state = false;
-    /// Whether what is applied jumps with the last bit of a gradient (signs, the largest): how far changed first
-    /// weights carry then says nothing of how exact a training has to be.
+    /// Whether what is applied jumps with the last bit of a gradient (signs, the largest): a reference follows what was
+    /// sent where rounding decided it (run/reference/followed.hpp).
     bool by_bits = false;
     /// Whether its ranks have whole networks, so that `run` has no axes beside data and groups with it.
     bool whole_networks = false;

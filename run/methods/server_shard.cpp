@@ -22,9 +22,14 @@ namespace rehearse::run {
 
 namespace {
 
-std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server) {
+int stage_of(const Schedule& schedule, RankIndex rank) {
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    return pipe < 0 ? 0 : static_cast<int>(place_on(schedule.mesh, pipe, rank));
+}
+
+std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server, int stage) {
     std::vector<const PushPull*> pushes;
-    for (const Step& step : schedule.classes.front().steps) {
+    for (const Step& step : class_of_stage(schedule, stage).steps) {
         const auto* push_pull = std::get_if<PushPull>(&step.action);
         if (push_pull != nullptr && push_pull->server == server) pushes.push_back(push_pull);
     }
@@ -35,8 +40,10 @@ std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server) {
 class Worker {
 public:
     /// Of steps [first, end).
-    Worker(RankIndex rank, kernels::Communicator& link, const std::vector<const PushPull*>& pushes, int first, int end)
+    Worker(RankIndex rank, int stage, kernels::Communicator& link, const std::vector<const PushPull*>& pushes,
+           int first, int end)
         : rank_(rank),
+          stage_(stage),
           link_(link),
           pushes_(pushes),
           first_(first),
@@ -49,7 +56,8 @@ public:
 
     bool is_through() const { return left_ == 0; }
     const PushPull& next() const { return *pushes_[taken_ % pushes_.size()]; }
-    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket}; }
+    int stage() const { return stage_; }
+    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket, stage_}; }
     std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
     std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
     /// Whether gradients have come that nobody has looked at.
@@ -78,6 +86,7 @@ private:
     }
 
     RankIndex rank_;
+    int stage_;
     kernels::Communicator& link_;
     const std::vector<const PushPull*>& pushes_;
     int first_;
@@ -114,46 +123,23 @@ private:
     std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
 };
 
-/// A server with its shard of the weights: what it does for whoever comes.
-class ServerShard {
+/// What a server keeps of one stage of the workers, and does with what comes from there.
+class KeptStage {
 public:
-    ServerShard(const Schedule& schedule, Program& program, const KernelSelection& selection,
-                std::vector<const PushPull*> pushes, ServerLinks& links)
-        : schedule_(schedule), program_(program), products_(selection), pushes_(std::move(pushes)), links_(links) {
-        for (ReadyStep& ready : program.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
+    KeptStage(const Schedule& schedule, int server, int stage, const Options& options)
+        : schedule_(schedule),
+          selection_(selection_of(options, nullptr)),
+          kept_(kept_by_server(schedule, server, stage)),
+          program_(kept_, RankIndex{0}, selection_, key(options.seed, weights_of), hyperparameters_of(options)),
+          products_(selection_),
+          pushes_(pushes_to(schedule, server, stage)) {
+        for (ReadyStep& ready : program_.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
     }
 
-    using GoesOn = std::function<bool(std::span<const RankIndex> heard)>;
+    const std::vector<const PushPull*>& pushes() const { return pushes_; }
+    void visit_state(const UseNumbers& use) { program_.visit_own_state(use); }
 
-    /// What workers send in steps [first, end): all of it, or as long as `goes_on`, told who has come, says so.
-    void serve(int first, int end, const GoesOn& goes_on = {}) {
-        if (pushes_.empty() && !goes_on) return;
-        std::vector<std::unique_ptr<Worker>> workers;
-        for (auto& [pair, link] : links_) {
-            if (pushes_.empty()) break;
-            workers.push_back(std::make_unique<Worker>(pair.first, link, pushes_, first, end));
-        }
-        kernels::Idle idle = kernels::attentive();
-        for (;;) {
-            std::vector<RankIndex> heard;
-            for (const std::unique_ptr<Worker>& worker : workers) {
-                if (!worker->has_come()) continue;
-                heard.push_back(worker->served().rank);
-                take(*worker);
-            }
-            if (goes_on ? !goes_on(heard) : std::ranges::all_of(workers, &Worker::is_through)) return;
-            if (!heard.empty()) {
-                idle = kernels::attentive();
-            } else {
-                idle();
-            }
-        }
-    }
-    const std::vector<Served>& log() const { return log_; }
-
-private:
     void take(Worker& worker) {
-        log_.push_back(worker.served());
         const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
         if (schedule_.methods.get<Averaging>().period > 0) {
             pull_average(schedule_.methods.get<Averaging>().elastic, worker.memory(), bucket.weights);
@@ -166,24 +152,87 @@ private:
             program_.compute(*update_of_.at(worker.next().bucket), 0, 0);
             std::ranges::copy(std::span<const float>{bucket.weights}, worker.answer().begin());
         }
-        worker.reply();
     }
 
+private:
     const Schedule& schedule_;
-    Program& program_;
+    KernelSelection selection_;
+    Schedule kept_;
+    Program program_;
     Products products_;
     std::vector<const PushPull*> pushes_;
-    ServerLinks& links_;
     std::map<int, ReadyStep*> update_of_;  // by bucket
+};
+
+/// A server with its shard of the weights: what it does for whoever comes.
+class ServerShard {
+public:
+    ServerShard(const Schedule& schedule, int server, const Options& options, ServerLinks& links)
+        : schedule_(schedule), links_(links) {
+        for (int stage = 0; stage < stages_of_workers(schedule); ++stage)
+            stages_.push_back(std::make_unique<KeptStage>(schedule, server, stage, options));
+    }
+
+    using GoesOn = std::function<bool(std::span<const RankIndex> heard)>;
+
+    /// What workers send in steps [first, end): all of it, or as long as `goes_on`, told who has come, says so.
+    void serve(int first, int end, const GoesOn& goes_on = {}) {
+        std::vector<std::unique_ptr<Worker>> workers;
+        for (auto& [pair, link] : links_) {
+            const int stage = stage_of(schedule_, pair.first);
+            const std::vector<const PushPull*>& pushes = stages_[at(stage)]->pushes();
+            if (!pushes.empty())
+                workers.push_back(std::make_unique<Worker>(pair.first, stage, link, pushes, first, end));
+        }
+        if (workers.empty() && !goes_on) return;
+        kernels::Idle idle = kernels::attentive();
+        for (;;) {
+            std::vector<RankIndex> heard;
+            for (const std::unique_ptr<Worker>& worker : workers) {
+                if (!worker->has_come()) continue;
+                heard.push_back(worker->served().rank);
+                log_.push_back(worker->served());
+                stages_[at(worker->stage())]->take(*worker);
+                worker->reply();
+            }
+            if (goes_on ? !goes_on(heard) : std::ranges::all_of(workers, &Worker::is_through)) return;
+            if (!heard.empty()) {
+                idle = kernels::attentive();
+            } else {
+                idle();
+            }
+        }
+    }
+    const std::vector<Served>& log() const { return log_; }
+    void visit_state(const UseNumbers& use) {
+        for (const auto& stage : stages_) stage->visit_state(use);
+    }
+
+private:
+    const Schedule& schedule_;
+    std::vector<std::unique_ptr<KeptStage>> stages_;
+    ServerLinks& links_;
     std::vector<Served> log_;
 };
 
 }  // namespace
 
+int stages_of_workers(const Schedule& schedule) {
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    return pipe < 0 ? 1 : static_cast<int>(size_of(schedule.mesh, pipe));
+}
+
+const RankClass& class_of_stage(const Schedule& schedule, int stage) {
+    RankIndex rank{0};
+    while (stage_of(schedule, rank) != stage) ++rank;
+    return schedule.classes[at(class_of(schedule, rank))];
+}
+
 std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
     std::vector<RankIndex> result;
     for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-        const bool first = std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
+        const RankClass& own = schedule.classes[at(class_of(schedule, rank))];
+        const bool first = std::ranges::any_of(own.steps, [&](const Step& step) {
             const auto* push_pull = std::get_if<PushPull>(&step.action);
             return push_pull != nullptr &&
                    (push_pull->group < 0 || place_on(schedule.mesh, push_pull->group, rank) == 0);
@@ -193,13 +242,17 @@ std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
     return result;
 }
 
-Schedule kept_by_server(const Schedule& schedule, int server) {
-    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
-    for (const RankClass& other : schedule.classes)  // which have other shares of the batch
-        require(std::ranges::equal(other.part.buckets, buckets, {}, &Bucket::layers, &Bucket::layers),
+Schedule kept_by_server(const Schedule& schedule, int server, int stage) {
+    const RankClass& own = class_of_stage(schedule, stage);
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        if (stage_of(schedule, rank) != stage) continue;
+        const RankClass& other =
+            schedule.classes[at(class_of(schedule, rank))];  // which has another share of the batch
+        require(std::ranges::equal(other.part.buckets, own.part.buckets, {}, &Bucket::layers, &Bucket::layers),
                 "workers have one network");
+    }
     Schedule kept = schedule;
-    kept.classes.erase(kept.classes.begin() + 1, kept.classes.end());
+    kept.classes = {own};
     kept.class_axes.clear();
     kept.shares = {};
     kept.mesh = {{{"data", 1}}};
@@ -210,7 +263,7 @@ Schedule kept_by_server(const Schedule& schedule, int server) {
     all.steps.clear();
     all.slots = 1;
     for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
-    for (const Step& step : schedule.classes.front().steps) {
+    for (const Step& step : own.steps) {
         const auto* push_pull = std::get_if<PushPull>(&step.action);
         if (push_pull == nullptr || (server >= 0 && push_pull->server != server) ||
             kept.methods.get<Averaging>().period > 0)
@@ -243,11 +296,8 @@ kernels::RankProgram push_pull_rounds(const PushPull& push_pull) {
 
 std::vector<Served> serve(const kernels::Communicator& job, const Schedule& schedule, int server,
                           const Options& options, ServerLinks& links) {
-    const Schedule kept = kept_by_server(schedule, server);
-    const KernelSelection selection = selection_of(options, nullptr);
-    Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
-    RankSaver saver{job, schedule, options, [&](const auto& use) { program.visit_own_state(use); }};
-    ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
+    ServerShard shard{schedule, server, options, links};
+    RankSaver saver{job, schedule, options, [&](const auto& use) { shard.visit_state(use); }};
     for (auto step = static_cast<int>(saver.begin().step); step < options.steps;) {
         const int steps = saver.steps_from(step);
         shard.serve(step, step + steps);
@@ -259,10 +309,7 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
 
 std::pair<std::vector<Served>, Attended> serve_who_is_there(const kernels::Communicator& job, const Schedule& schedule,
                                                             int server, const Options& options, ServerLinks& links) {
-    const Schedule kept = kept_by_server(schedule, server);
-    const KernelSelection selection = selection_of(options, nullptr);
-    Program program{kept, RankIndex{0}, selection, key(options.seed, weights_of), hyperparameters_of(options)};
-    ServerShard shard{schedule, program, selection, pushes_to(schedule, server), links};
+    ServerShard shard{schedule, server, options, links};
     if (server > 0) {
         shard.serve(0, options.steps, [&](auto) { return !is_concluded(job, schedule); });
         return {shard.log(), hear_conclusion(job, schedule)};
@@ -289,10 +336,10 @@ ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule
 std::vector<std::int64_t> staleness(const ServerLogs& logs) {
     std::vector<std::int64_t> counts;
     for (const std::vector<Served>& log : logs) {
-        std::map<int, std::int64_t> updates;                        // by bucket
+        std::map<std::pair<int, int>, std::int64_t> updates;        // by stage and bucket
         std::map<std::pair<int, std::int64_t>, std::int64_t> last;  // by bucket and rank: the update that it got
         for (const Served& served : log) {
-            const std::int64_t before = updates[served.bucket]++;
+            const std::int64_t before = updates[{served.stage, served.bucket}]++;
             const auto known = last.try_emplace({served.bucket, served.rank}, 0).first;
             const std::size_t stale = at(before - known->second);
             if (counts.size() <= stale) counts.resize(stale + 1);

@@ -19,15 +19,21 @@ namespace rehearse::run {
 struct Served {
     RankIndex rank{0};
     int step = 0, bucket = 0;
+    int stage = 0;  // of the worker's pipeline
 };
 /// The pushes that each server took, in the order of its updates.
 using ServerLogs = std::vector<std::vector<Served>>;
 
-/// Returns the ranks that push and pull: the first of each group.
+/// Returns the ranks that push and pull: the first of each group, every stage of a pipeline.
 std::vector<RankIndex> pushing_ranks(const Schedule& schedule);
 
-/// Returns what is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1).
-Schedule kept_by_server(const Schedule& schedule, int server);
+/// Stages of each worker's pipeline; 1 where a worker is one rank.
+int stages_of_workers(const Schedule& schedule);
+/// A rank of the stage.
+const RankClass& class_of_stage(const Schedule& schedule, int stage);
+
+/// Returns what is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1), of a stage.
+Schedule kept_by_server(const Schedule& schedule, int server, int stage);
 
 /// A communicator for each pair of pushing rank (its rank 0) and server (1) that this rank is one of.
 using ServerLinks = std::map<std::pair<RankIndex, std::int64_t>, kernels::Communicator>;  // rank, server

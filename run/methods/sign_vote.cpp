@@ -37,8 +37,10 @@ public:
         words.resize(each * at(ranks));
         ready.data = std::span<float>{words};
         const std::size_t own = at(place_on(rank_.schedule.mesh, communicate->axis, rank_.rank));
-        ready.before = [&words, gradients, each, own] {
-            take_signs(gradients, std::span{words}.subspan(own * each, each));
+        ready.before = [this, bucket = communicate->bucket(), &words, gradients, each, own] {
+            const std::span<float> sent = std::span{words}.subspan(own * each, each);
+            take_signs(gradients, sent);
+            if (sent_ != nullptr) (*sent_)[bucket].emplace_back(sent.begin(), sent.end());
         };
         ready.after = [&words, gradients, each, ranks] {
             for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -52,8 +54,11 @@ public:
         return true;
     }
 
+    void write_down(SentWords& sent) override { sent_ = &sent; }
+
 private:
     RankContext& rank_;
+    SentWords* sent_ = nullptr;
     std::map<int, std::vector<float>> words_;  // by bucket: all ranks' signs
 };
 

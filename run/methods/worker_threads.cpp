@@ -154,7 +154,7 @@ void WorkerThreads::train(Learner& learner, int part) {
     std::ranges::copy(batch.labels, program.tensors().labels().begin());
     if (!model_.empty()) read_unlocked(model_, program.tensors().weights());
     program.compute_gradients(task_.dropout_seed, task_.first_sample + part * program.samples());
-    learner.loss += program.loss();
+    learner.loss += program.losses().sum();
     update(learner);
 }
 

@@ -2,6 +2,8 @@
 #include "run/reference/by_buckets.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -26,75 +28,109 @@ std::vector<std::int64_t> beginnings(Program& whole) {
     return begins;
 }
 
-/// Where each element of a rank's bucket lies among the gradients of the whole network, or `padding`.
-std::vector<std::int64_t> places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank,
-                                    int bucket) {
+/// Where each element of a rank's bucket lies among the gradients of the whole network, or `padding`; and where each of
+/// its layers ends.
+struct Places {
+    std::vector<std::int64_t> of;
+    std::vector<std::size_t> ends{};
+};
+
+Places places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank, int bucket) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    std::vector<std::int64_t> places;
+    Places places;
     for (const int layer : part.buckets[at(bucket)].layers) {
         const Origin& origin = part.origins[at(layer)];
         const Op& op = part.network.layers[at(layer)].op;
         for (const std::int64_t place : indices_of_weights(schedule, origin, op, coordinates)) {
-            places.push_back(place == padding ? padding : begins[at(origin.layer)] + place);
+            places.of.push_back(place == padding ? padding : begins[at(origin.layer)] + place);
         }
+        places.ends.push_back(places.of.size());
     }
     return places;
+}
+
+/// How far rounding reaches in each element: eight times the largest change of its layer, each change as its root mean
+/// square.
+std::vector<float> reach_of(const Places& places, std::span<const float> own,
+                            std::span<const std::vector<float>> changed) {
+    std::vector<float> reach(own.size());
+    std::size_t begin = 0;
+    for (const std::size_t end : places.ends) {
+        double largest = 0;
+        for (const std::vector<float>& other : changed) {
+            double sum = 0;
+            for (std::size_t i = begin; i < end; ++i) sum += std::pow(static_cast<double>(other[i]) - own[i], 2);
+            largest = std::max(largest, sum);
+        }
+        const double mean = std::sqrt(largest / static_cast<double>(std::max<std::size_t>(end - begin, 1)));
+        std::fill(reach.begin() + static_cast<std::ptrdiff_t>(begin), reach.begin() + static_cast<std::ptrdiff_t>(end),
+                  static_cast<float>(allowance * mean));
+        begin = end;
+    }
+    return reach;
 }
 
 }  // namespace
 
 Combine summing() {
-    return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const std::vector<std::vector<float>>& own) {
-        std::vector<double> sum(own.front().size());
-        for (const std::vector<float>& one : own) {
+    return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const Own& own) {
+        std::vector<double> sum(own.gradients.front().size());
+        for (const std::vector<float>& one : own.gradients) {
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
         }
         return std::vector<float>(sum.begin(), sum.end());
     };
 }
 
-Combined combined_by(const Schedule& schedule) {
-    if (schedule.methods.get<Compression>() != Compression{}) return {compressing(schedule)};
-    if (schedule.methods.get<SignVote>().on) return {voting()};
+Combined combined_by(const SingleRank& single, int perturbation) {
+    const Schedule& schedule = single.schedule();
+    if (schedule.methods.get<Compression>() != Compression{}) return {compressing(single, perturbation)};
+    if (schedule.methods.get<SignVote>().on) return {voting(single, perturbation)};
     if (std::ranges::any_of(schedule.classes, combines_gradients)) return {combining_by_adasum(), Of::shard};
     return {summing()};
 }
 
-std::vector<float> brought_together(const Schedule& schedule, Program& whole,
-                                    const std::vector<std::vector<float>>& by_shard, const Combine& combine, Of of) {
+std::vector<float> brought_together(const Schedule& schedule, Program& whole, const BatchGradients& made,
+                                    const Combine& combine, Of of) {
     const Mesh& mesh = schedule.mesh;
     const std::vector<std::int64_t> begins = beginnings(whole);
-    std::vector<float> result(by_shard.front().size());
+    std::vector<float> result(made.by_shard.front().size());
     const auto all = static_cast<double>(global_batch(schedule));
     for (RankIndex rank{0}; rank < ranks(mesh); ++rank) {
         const std::vector<Bucket>& buckets = schedule.classes[at(class_of(schedule, rank))].part.buckets;
         for (int b = 0; b < static_cast<int>(buckets.size()); ++b) {
             const int axis = buckets[at(b)].axis;
             if (axis >= 0 && place_on(mesh, axis, rank) > 0) continue;  // with the first of its group
-            const std::vector<std::int64_t> places = places_of(schedule, begins, rank, b);
+            const Places places = places_of(schedule, begins, rank, b);
             std::vector<RankIndex> group;  // of ranks that share samples, whose gradients are summed before, the first
-            std::vector<std::vector<float>> own;
+            Own own;
             std::set<std::int64_t> counted;
             for (const RankIndex member : axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank)) {
-                std::vector<double> sum(places.size());
-                const std::size_t before = counted.size();
-                const std::set<std::int64_t> made_by = shards_in(mesh, axis, member);
-                for (const std::int64_t shard : made_by) {
-                    if (!counted.insert(shard).second) continue;
-                    const double weight = of == Of::shard ? 1 / static_cast<double>(made_by.size())
-                                                          : static_cast<double>(samples_of(schedule, shard)) / all;
-                    for (std::size_t i = 0; i < places.size(); ++i) {
-                        if (places[i] != padding) sum[i] += weight * by_shard[at(shard)][at(places[i])];
+                std::set<std::int64_t> made_by = shards_in(mesh, axis, member);
+                const auto all_of_them = static_cast<double>(made_by.size());
+                std::erase_if(made_by, [&](std::int64_t shard) { return !counted.insert(shard).second; });
+                if (made_by.empty()) continue;
+                const auto sum_of = [&](const std::vector<std::vector<float>>& by_shard) {
+                    std::vector<double> sum(places.of.size());
+                    for (const std::int64_t shard : made_by) {
+                        const double weight =
+                            of == Of::shard ? 1 / all_of_them : static_cast<double>(samples_of(schedule, shard)) / all;
+                        for (std::size_t i = 0; i < sum.size(); ++i) {
+                            if (places.of[i] != padding) sum[i] += weight * by_shard[at(shard)][at(places.of[i])];
+                        }
                     }
-                }
-                if (counted.size() == before) continue;
+                    return std::vector<float>(sum.begin(), sum.end());
+                };
                 group.push_back(member);
-                own.emplace_back(sum.begin(), sum.end());
+                own.gradients.push_back(sum_of(made.by_shard));
+                std::vector<std::vector<float>> changed;
+                std::ranges::transform(made.changed, std::back_inserter(changed), sum_of);
+                own.reach.push_back(reach_of(places, own.gradients.back(), changed));
             }
-            const std::vector<float> made = group.size() == 1 ? own.front() : combine(group, b, own);
-            for (std::size_t i = 0; i < places.size(); ++i) {
-                if (places[i] != padding) result[at(places[i])] = made[i];
+            const std::vector<float> together = group.size() == 1 ? own.gradients.front() : combine(group, b, own);
+            for (std::size_t i = 0; i < places.of.size(); ++i) {
+                if (places.of[i] != padding) result[at(places.of[i])] = together[i];
             }
         }
     }
@@ -110,18 +146,15 @@ Trained train_by_buckets(const SingleRank& single, int perturbation, const Combi
     const int lag = schedule.methods.get<Lag>().steps;
     const int updates = single.asynchronous() ? schedule.micro_batches : 1;
     const kernels::View weights = model->tensors().weights();
-    std::vector<std::vector<float>> before(at(shards(schedule.mesh)),  // gradients of the step before
-                                           std::vector<float>(model->tensors().gradients().size()));
+    BatchGradients before;  // of the step before
+    before.by_shard.assign(at(shards(schedule.mesh)), std::vector<float>(model->tensors().gradients().size()));
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
         std::vector<std::vector<float>> after{floats_of(weights)};  // so many updates of this step
         for (int m = 0; m < updates; ++m) {
             if (single.asynchronous()) single.put_stale_weights(*model, after, m);
-            std::vector<std::vector<float>> made;
-            for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard) {
-                made.push_back(
-                    single.gradients_of_shard(*model, step, shard, updates > 1 ? std::optional{m} : std::nullopt));
-            }
+            BatchGradients made =
+                single.gradients_of_shards(*model, step, updates > 1 ? std::optional{m} : std::nullopt, perturbation);
             assign(weights, after.back());
             if (lag > 0) std::swap(made, before);
             assign(model->tensors().gradients(), brought_together(schedule, *model, made, combine, of));

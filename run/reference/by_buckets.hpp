@@ -11,16 +11,21 @@
 
 namespace rehearse::run {
 
+/// What each of some ranks has of a bucket, and by how much rounding may have changed it: nothing where their bits are
+/// equal to those of one rank.
+struct Own {
+    std::vector<std::vector<float>> gradients, reach{};
+};
 /// Turns what each of `ranks` has of their bucket `bucket`, in their order, into what all of them then have.
-using Combine = std::function<std::vector<float>(std::span<const RankIndex> ranks, int bucket,
-                                                 const std::vector<std::vector<float>>& own)>;
+using Combine = std::function<std::vector<float>(std::span<const RankIndex> ranks, int bucket, const Own& own)>;
 
 /// Adds up.
 Combine summing();
 /// Sends few bits of each, and adds up what has come; what is left out is kept for the next call.
-Combine compressing(const Schedule& schedule);
+/// `single` outlives it.
+Combine compressing(const SingleRank& single, int perturbation);
 /// Counts signs: 1 where more are above 0, -1 where fewer are, else 0. A 0 counts as one above.
-Combine voting();
+Combine voting(const SingleRank& single, int perturbation);
 /// Combines two by two, as Adasum.
 Combine combining_by_adasum();
 
@@ -33,13 +38,13 @@ struct Combined {
     Combine combine;
     Of of = Of::batch;
 };
-Combined combined_by(const Schedule& schedule);
+Combined combined_by(const SingleRank& single, int perturbation);
 
 /// Returns the gradients of the whole network, laid out as those of `whole`, after the ranks of each group that has a
-/// bucket's weights have combined theirs. `by_shard` has the gradients of each shard's mean loss. What several ranks
+/// bucket's weights have combined theirs. `made` has the gradients of each shard's mean loss. What several ranks
 /// with other samples have made together before (of experts, of dense layers that the ranks share) is one rank's.
-std::vector<float> brought_together(const Schedule& schedule, Program& whole,
-                                    const std::vector<std::vector<float>>& by_shard, const Combine& combine, Of of);
+std::vector<float> brought_together(const Schedule& schedule, Program& whole, const BatchGradients& made,
+                                    const Combine& combine, Of of);
 
 /// A training in which gradients are combined so, also with lag=1 and in a pipeline that updates after each
 /// micro-batch.

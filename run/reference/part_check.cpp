@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "core/half.hpp"
 #include "core/index.hpp"
 #include "core/methods/compression.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
@@ -24,22 +24,17 @@ namespace rehearse::run {
 
 namespace {
 
-constexpr int perturbations = 3;
-constexpr double allowance = 8, least = 0x1p-18;
+constexpr double least = 0x1p-18;
 
-/// Between a piece and what `whole` has at its `places`, without the `spared` elements that are furthest apart,
-/// relative to the whole layer: a bias before a batch normalization has a gradient of rounding alone.
-double distance(std::span<const float> piece, std::span<const float> whole, std::span<const std::int64_t> places,
-                std::size_t spared) {
-    std::vector<double> apart;
+/// Between a piece and what `whole` has at its `places`, relative to the whole layer: a bias before a batch
+/// normalization has a gradient of rounding alone.
+double distance(std::span<const float> piece, std::span<const float> whole, std::span<const std::int64_t> places) {
+    double sum = 0;
     for (std::size_t i = 0; i < places.size(); ++i) {
         const double expected = places[i] == padding ? 0 : whole[at(places[i])];
-        apart.push_back(std::pow(piece[i] - expected, 2));
+        sum += std::pow(piece[i] - expected, 2);
     }
-    if (!std::ranges::all_of(apart, [](double each) { return std::isfinite(each); })) return 1;
-    spared = std::min(spared, apart.size());
-    std::ranges::nth_element(apart, apart.end() - static_cast<std::ptrdiff_t>(spared));
-    const double sum = std::accumulate(apart.begin(), apart.end() - static_cast<std::ptrdiff_t>(spared), 0.0);
+    if (!std::isfinite(sum)) return 1;
     if (sum == 0) return 0;
     double size = 0;
     for (const double value : whole) size += value * value;
@@ -52,13 +47,14 @@ std::vector<float> taken(std::span<const float> from, std::span<const std::int64
     return piece;
 }
 
-bool cuts_layers(const Schedule& schedule) {
+}  // namespace
+
+bool rounds_apart(const Schedule& schedule) {
+    if (schedule.methods.get<Curvature>().period > 0) return true;
     return std::ranges::any_of(schedule.classes, [&](const RankClass& rank_class) {
         return !std::ranges::equal(rank_class.part.network.layers, schedule.network.layers, {}, &Layer::op, &Layer::op);
     });
 }
-
-}  // namespace
 
 bool is_whole(const Schedule& schedule) {
     return sums_gradients(schedule) && schedule.classes.size() == 1 && !gathers_weights(schedule.classes[0]) &&
@@ -73,7 +69,7 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     const Trained expected = whole.train(rank, 0);
     std::vector<Trained> changed;
     const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
-    const bool measured = !by_bits || cuts_layers(schedule);
+    const bool measured = !by_bits || rounds_apart(schedule);
     for (int i = 1; i <= perturbations && measured; ++i) changed.push_back(whole.train(rank, i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
     // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
@@ -97,14 +93,11 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     const auto compare = [&](std::vector<std::vector<float>> Trained::*which, std::span<const float> mine, int layer,
                              std::span<const std::int64_t> places) {
         const std::vector<float>& right = (expected.*which)[at(layer)];
-        // Where a bit turns, it has come from a gradient that rounding turns: of few elements, and of the mean that the
-        // others are sent as a little.
-        const std::size_t spared = by_bits && measured ? places.size() / 64 + 1 : 0;
         double reach = 0;
         for (const Trained& other : changed) {
-            reach = std::max(reach, distance(taken((other.*which)[at(layer)], places), right, places, spared));
+            reach = std::max(reach, distance(taken((other.*which)[at(layer)], places), right, places));
         }
-        const double error = distance(mine, right, places, spared), tolerance = std::max(floor, allowance * reach);
+        const double error = distance(mine, right, places), tolerance = std::max(floor, allowance * reach);
         if (error / tolerance > worst.error / worst.tolerance) worst = {error, tolerance};
     };
     for (std::size_t i = 0; i < own.part().network.layers.size(); ++i) {

@@ -10,12 +10,20 @@
 #include "core/schedule.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/program.hpp"
+#include "run/reference/followed.hpp"
 #include "run/reference/gradient_check.hpp"
 
 namespace rehearse::run {
 
 /// Whether each rank has and computes the whole network, so that the gradients of a shard are equal bits on every rank.
 bool is_whole(const Schedule& schedule);
+
+constexpr int perturbations = 3;
+constexpr double allowance = 8;  // of their largest
+
+/// Whether ranks round otherwise than one does: some have other layers than the network, so that sums are added in
+/// another order, or gradients are multiplied with inverses.
+bool rounds_apart(const Schedule& schedule);
 
 struct ReferenceOptions {
     KernelSelection selection;
@@ -28,6 +36,7 @@ struct ReferenceOptions {
     /// Puts `count` samples from `first` of the global batch of a step into a program.
     std::function<void(int step, std::int64_t first, Program& program)> load;
     ServerLogs served{};  // with parameter servers
+    AllSent sent{};       // with methods by bits, where all ranks train in step
     /// With learners: by shard, step and part of the shard's batch, who took it; empty: each as many, in their order.
     std::vector<std::vector<std::vector<int>>> taken{};
 };
@@ -47,10 +56,10 @@ struct ReferenceOptions {
 /// With lag=1 each update is by the gradients of the step before it; the first step has none.
 /// Methods that do more than sum gradients are held to what they mean, written out (single_rank.hpp); the order of the
 /// servers' updates is as it was. Which gradients are sent in few bits depends on bits, so that training is not
-/// changed, and has to be the same to 2^-18; where the plan cuts layers, to eight times the smallest
-/// of the three changes. Where `schedule` computes in 16 bits, `single` still computes in f32. A layer then rounds its
-/// weights, its input and its output, each by half a unit u (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each
-/// weight is changed by 3 u.
+/// changed, and has to be the same to 2^-18; where ranks round apart, a bit that rounding can turn is taken as the
+/// ranks sent it (followed.hpp), and the rest is held to the three changes again. Where `schedule` computes in 16 bits,
+/// `single` still computes in f32. A layer then rounds its weights, its input and its output, each by half a unit u
+/// (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3 u.
 GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own, const Schedule& single,
                          const ReferenceOptions& options);
 

@@ -130,6 +130,25 @@ std::vector<float> SingleRank::gradients_of_shard(Program& program, int step, st
     return floats_of(own.tensors().gradients());
 }
 
+BatchGradients SingleRank::gradients_of_shards(Program& program, int step, std::optional<int> micro_batch,
+                                               int perturbation) const {
+    const auto of_all = [&] {
+        std::vector<std::vector<float>> made;
+        for (std::int64_t shard = 0; shard < shards(schedule_.mesh); ++shard)
+            made.push_back(gradients_of_shard(program, step, shard, micro_batch));
+        return made;
+    };
+    BatchGradients gradients{of_all()};
+    const bool turns = !options_.sent.empty() && perturbation == 0 && rounds_apart(schedule_);
+    const std::vector<float> weights = floats_of(program.tensors().weights());
+    for (int i = 1; i <= perturbations && turns; ++i) {
+        perturb(program, key(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(i)));
+        gradients.changed.push_back(of_all());
+        assign(program.tensors().weights(), weights);
+    }
+    return gradients;
+}
+
 Program& SingleRank::of_size(std::int64_t size, BySize& others) const {
     std::unique_ptr<Sized>& sized = others[size];
     if (sized != nullptr) return *sized->program;

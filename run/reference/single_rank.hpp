@@ -19,6 +19,12 @@ struct Trained {
     std::vector<std::vector<float>> gradients, weights;
 };
 
+/// By shard; `changed` by perturbation and shard.
+struct BatchGradients {
+    std::vector<std::vector<float>> by_shard;
+    std::vector<std::vector<std::vector<float>>> changed{};
+};
+
 class SingleRank {
 public:
     /// `single` is a schedule of one rank with one micro-batch's samples (of any of them, where shares are uneven).
@@ -44,6 +50,12 @@ public:
     /// The gradients of the mean loss of a shard's samples; of its micro-batch `micro_batch`, where that is given.
     std::vector<float> gradients_of_shard(Program& program, int step, std::int64_t shard,
                                           std::optional<int> micro_batch) const;
+    /// The same of each shard, and where a method sends bits that rounding may turn, likewise by weights that rounding
+    /// has changed, once for each perturbation; of a training from changed weights, not.
+    BatchGradients gradients_of_shards(Program& program, int step, std::optional<int> micro_batch,
+                                       int perturbation) const;
+    /// What a training follows of the bits that rounding decides.
+    Followed followed(int perturbation) const { return {options_.sent, decided_, perturbation}; }
     /// A training by the gradient of the whole batch.
     Trained train_together(int perturbation) const;
     /// Whether weights are updated after each micro-batch.
@@ -67,6 +79,7 @@ private:
     const Schedule& schedule_;
     const Schedule& single_;
     const ReferenceOptions& options_;
+    mutable AllSent decided_;  // by the training from the first weights as they are, which is the first one
 };
 
 }  // namespace rehearse::run

@@ -30,15 +30,12 @@ void put_back(Program& program, int layer, const Numbers& kept) {
 Trained train_bilevel(const SingleRank& single, RankIndex /*rank*/, int perturbation) {
     const Schedule& schedule = single.schedule();
     const std::unique_ptr<Program> program = single.model(perturbation);
-    const Combined by = combined_by(schedule);
+    const Combined by = combined_by(single, perturbation);
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
         for (const int half : {0, 1}) {
-            std::vector<std::vector<float>> made;
-            for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard)
-                made.push_back(single.gradients_of_shard(*program, step, shard, half));
-            const Combine in_turn = [&](std::span<const RankIndex> ranks, int bucket,
-                                        const std::vector<std::vector<float>>& own) {
+            const BatchGradients made = single.gradients_of_shards(*program, step, half, perturbation);
+            const Combine in_turn = [&](std::span<const RankIndex> ranks, int bucket, const Own& own) {
                 const Part& part = schedule.classes[at(class_of(schedule, ranks.front()))].part;
                 return is_architecture(op_of(part, bucket)) == (half == 0) ? by.combine(ranks, bucket, own)
                                                                            : summing()(ranks, bucket, own);

@@ -60,7 +60,7 @@ Trained train_by_combined_updates(const SingleRank& single, RankIndex rank, int 
             changed.push_back(differences(before, model));
         }
         if (single.last(step)) trained.gradients = single.result(own).gradients;
-        const std::vector<float> by = brought_together(schedule, own, changed, combining_by_adasum(), Of::shard);
+        const std::vector<float> by = brought_together(schedule, own, {changed}, combining_by_adasum(), Of::shard);
         for (const auto& model : models) add_to_weights(before, by, *model);
     }
     trained.weights = single.result(own).weights;

@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/half.hpp"
 #include "core/index.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "run/methods/method.hpp"
@@ -196,37 +198,88 @@ void WrittenOutCurvature::precondition(Program& program) {
     }
 }
 
+RoundedOnTheWire::RoundedOnTheWire(const Schedule& schedule, int perturbation)
+    : random_(key(static_cast<std::uint64_t>(perturbation), 0x16B)) {
+    const std::optional<DataType> type = schedule.methods.get<Rounding>().type;
+    if (perturbation == 0 || !type) return;
+    relative_ = static_cast<double>(shards(schedule.mesh)) * unit_roundoff(*type);
+    absolute_ = *type == DataType::f16 ? 0x1p-25 : 0;
+}
+
+void RoundedOnTheWire::round(std::span<float> gradients) {
+    if (relative_ == 0) return;
+    for (float& each : gradients) {
+        each += static_cast<float>((relative_ * std::abs(each) + absolute_) * (2 * random_.next() - 1));
+    }
+}
+
 Reference train_by_servers;  // single_rank_servers.cpp
 
+namespace {
+
+/// A training from the first weights, or from changed ones.
+struct Lane {
+    Lane(const SingleRank& single, int number)
+        : perturbation(number),
+          program(single.model(number)),
+          by(combined_by(single, number)),
+          curvature(single.schedule(), number),
+          rounded(single.schedule(), number) {}
+
+    int perturbation;
+    std::unique_ptr<Program> program;
+    Combined by;
+    WrittenOutCurvature curvature;
+    RoundedOnTheWire rounded;
+};
+
+/// The gradients of each shard's micro-batch m.
+std::vector<std::vector<float>> made_by(const SingleRank& single, Lane& lane, int step, int m) {
+    const Schedule& schedule = single.schedule();
+    const ReferenceOptions& options = single.options();
+    std::vector<std::vector<float>> by_shard;
+    for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard) {
+        const std::int64_t first = shard * schedule.batch_per_rank + m * micro_batch_size(schedule);
+        options.load(step, first, *lane.program);
+        lane.program->compute_gradients(options.dropout_seed(step), first);
+        by_shard.push_back(floats_of(lane.program->tensors().gradients()));
+        lane.rounded.round(by_shard.back());
+        if (m == 0) lane.curvature.add(*lane.program);
+    }
+    return by_shard;
+}
+
+}  // namespace
+
+// What ranks send in bits hangs on weights that inverses have rounded: trainings from changed weights go along, step by
+// step, and say how far.
 Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     if (schedule.methods.get<Servers>().count > 0) return train_by_servers(single, rank, perturbation);
-    const ReferenceOptions& options = single.options();
-    const std::unique_ptr<Program> model = single.model(perturbation);
-    Program& program = *model;
-    const Combined by = combined_by(schedule);
+    const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
+    std::vector<std::unique_ptr<Lane>> lanes;
+    lanes.push_back(std::make_unique<Lane>(single, perturbation));
+    for (int i = 1; i <= perturbations && perturbation == 0 && by_bits; ++i)
+        lanes.push_back(std::make_unique<Lane>(single, i));
     Trained trained;
-    WrittenOutCurvature curvature{schedule, perturbation};
-    for (int step = 0; step < options.steps; ++step) {
-        curvature.begin();
+    for (int step = 0; step < single.options().steps; ++step) {
+        for (const auto& lane : lanes) lane->curvature.begin();
         for (int m = 0; m < schedule.micro_batches; ++m) {
-            std::vector<std::vector<float>> by_shard;
-            const std::int64_t size = micro_batch_size(schedule), ranks = shards(schedule.mesh);
-            for (std::int64_t shard = 0; shard < ranks; ++shard) {
-                const std::int64_t first = shard * schedule.batch_per_rank + m * size;
-                options.load(step, first, program);
-                program.compute_gradients(options.dropout_seed(step), first);
-                by_shard.push_back(floats_of(program.tensors().gradients()));
-                if (m == 0) curvature.add(program);
+            BatchGradients made{made_by(single, *lanes.front(), step, m)};
+            for (std::size_t i = 1; i < lanes.size(); ++i) made.changed.push_back(made_by(single, *lanes[i], step, m));
+            for (std::size_t i = 0; i < lanes.size(); ++i) {
+                Lane& lane = *lanes[i];
+                assign(lane.program->tensors().gradients(),
+                       brought_together(schedule, *lane.program, i == 0 ? made : BatchGradients{made.changed[i - 1]},
+                                        lane.by.combine, lane.by.of));
+                lane.curvature.precondition(*lane.program);
             }
-            assign(program.tensors().gradients(), brought_together(schedule, program, by_shard, by.combine, by.of));
-            curvature.precondition(program);
             if (single.last(step) && m + 1 == schedule.micro_batches)
-                trained.gradients = single.result(program).gradients;
-            single.update(program);
+                trained.gradients = single.result(*lanes.front()->program).gradients;
+            for (const auto& lane : lanes) single.update(*lane->program);
         }
     }
-    trained.weights = single.result(program).weights;
+    trained.weights = single.result(*lanes.front()->program).weights;
     return trained;
 }
 

@@ -47,8 +47,8 @@ void put_weights(Program& program, const Bucket& bucket, std::span<const float> 
     put(program, bucket, weights, &LayerTensors::weights);
 }
 
-bool pushes_factors(const Schedule& schedule, int bucket) {
-    return std::ranges::any_of(schedule.classes.front().steps, [&](const Step& step) {
+bool pushes_factors(const RankClass& rank_class, int bucket) {
+    return std::ranges::any_of(rank_class.steps, [&](const Step& step) {
         const auto* push_pull = std::get_if<PushPull>(&step.action);
         return push_pull != nullptr && push_pull->bucket == bucket && sends_factors(*push_pull);
     });
@@ -58,6 +58,34 @@ bool pushes_factors(const Schedule& schedule, int bucket) {
 std::int64_t most_pushed(const Schedule& schedule, std::int64_t elements) {
     const auto& by = schedule.methods.get<Compression>();
     return by != Compression{} ? compressed_words(by, elements) : elements;
+}
+
+/// What servers keep of a stage of the workers.
+struct KeptStage {
+    Schedule kept;
+    std::unique_ptr<Program> program;
+    std::size_t first = 0;  // of its buckets, among those of all stages
+};
+/// A bucket of some stage, by the layers of the whole network.
+struct KeptBucket {
+    Bucket whole;
+    const RankClass& rank_class;
+    int index = 0;  // of its stage
+};
+
+KeptBucket of_whole_network(const RankClass& rank_class, int index) {
+    KeptBucket kept{rank_class.part.buckets[at(index)], rank_class, index};
+    for (int& layer : kept.whole.layers) layer = rank_class.part.origins[at(layer)].layer;
+    return kept;
+}
+
+/// The first rank of a worker's pipeline.
+RankIndex worker_of(const Schedule& schedule, RankIndex rank) {
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    if (pipe < 0) return rank;
+    std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    coordinates[at(pipe)] = 0;
+    return rank_at(schedule.mesh, coordinates);
 }
 
 /// A rank's own model, what it will give up when all of its pulls of this step are over.
@@ -150,26 +178,39 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     const Schedule& schedule = single.schedule();
     if (schedule.methods.get<Averaging>().period > 0) return train_by_elastic_servers(single, rank, perturbation);
     const ReferenceOptions& options = single.options();
-    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
     const std::unique_ptr<Program> model = single.model(perturbation);
-    const Schedule kept = kept_by_server(schedule, -1);
-    Program server{kept, RankIndex{0}, options.selection, options.weights_seed, options.hyperparameters};
+    std::vector<KeptStage> stages;
+    std::vector<KeptBucket> buckets;
+    for (int stage = 0; stage < stages_of_workers(schedule); ++stage) {
+        stages.push_back({kept_by_server(schedule, -1, stage), nullptr, buckets.size()});
+        const RankClass& rank_class = class_of_stage(schedule, stage);
+        for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b)
+            buckets.push_back(of_whole_network(rank_class, static_cast<int>(b)));
+    }
     std::map<RankIndex, Worker> workers;
-    for (const RankIndex worker : pushing_ranks(schedule)) {
-        for (const Bucket& bucket : buckets) {
-            workers[worker].weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
-            workers[worker].gradients.emplace_back();
+    for (const RankIndex rank_of_worker : pushing_ranks(schedule)) {
+        const auto [worker, fresh] = workers.try_emplace(worker_of(schedule, rank_of_worker));
+        for (std::size_t b = 0; b < buckets.size() && fresh; ++b) {
+            worker->second.weights.push_back(of_bucket(*model, buckets[b].whole, &LayerTensors::weights));
+            worker->second.gradients.emplace_back();
         }
     }
-    for (std::size_t b = 0; b < buckets.size(); ++b)
-        put_weights(server, buckets[b], workers.begin()->second.weights[b]);
+    for (KeptStage& stage : stages) {
+        stage.program = std::make_unique<Program>(stage.kept, RankIndex{0}, options.selection, options.weights_seed,
+                                                  options.hyperparameters);
+        for (std::size_t b = 0; b < stage.kept.classes.front().part.buckets.size(); ++b) {
+            assign(stage.program->tensors().bucket(static_cast<int>(b)).weights,
+                   workers.begin()->second.weights[stage.first + b]);
+        }
+    }
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
-    const Combined in_groups = combined_by(schedule);
+    const Combined in_groups = combined_by(single, perturbation);
     const bool preconditions = schedule.methods.get<Curvature>().period > 0;
     WrittenOutCurvature curvature{schedule, perturbation};
+    RoundedOnTheWire rounded{schedule, perturbation};
     const auto make = [&](RankIndex first_rank, Worker& worker) {
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b].whole, worker.weights[b]);
         const std::int64_t first = shard_of(schedule.mesh, first_rank);
         const auto pushed = static_cast<double>(global_batch(schedule)) / static_cast<double>(workers.size());
         curvature.begin();
@@ -178,25 +219,26 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         for (std::int64_t shard = first; shard < first + in_group; ++shard) {
             std::vector<float> made = single.gradients_of_shard(*model, worker.step, shard, std::nullopt);
             if (preconditions) curvature.add(*model);
+            if (preconditions && in_group > 1) rounded.round(made);
             const double share =
                 in_groups.of == Of::shard ? 1 : static_cast<double>(samples_of(schedule, shard)) / pushed;
             for (float& gradient : made) gradient = static_cast<float>(share * gradient);
             assign(model->tensors().gradients(), made);
             for (std::size_t b = 0; b < buckets.size(); ++b)
-                each[b].push_back(of_bucket(*model, buckets[b], &LayerTensors::gradients));
+                each[b].push_back(of_bucket(*model, buckets[b].whole, &LayerTensors::gradients));
             group.push_back(RankIndex{shard});
         }
         for (std::size_t b = 0; b < buckets.size(); ++b) {
             const std::vector<float> sum =
-                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), each[b]) : each[b].front();
-            put(*model, buckets[b], sum, &LayerTensors::gradients);
+                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), {each[b]}) : each[b].front();
+            put(*model, buckets[b].whole, sum, &LayerTensors::gradients);
         }
         if (preconditions) curvature.precondition(*model);
         for (std::size_t b = 0; b < buckets.size(); ++b) {
-            const std::vector<float> sum = of_bucket(*model, buckets[b], &LayerTensors::gradients);
+            const std::vector<float> sum = of_bucket(*model, buckets[b].whole, &LayerTensors::gradients);
             worker.gradients[b] = sum;
-            if (pushes_factors(schedule, static_cast<int>(b))) continue;  // as they are
-            std::vector<float> sent(at(most_pushed(schedule, buckets[b].elements)));
+            if (pushes_factors(buckets[b].rank_class, buckets[b].index)) continue;  // as they are
+            std::vector<float> sent(at(most_pushed(schedule, buckets[b].whole.elements)));
             worker.left.resize(buckets.size());
             pack_gradients(schedule, sum, worker.left[b], sent);
             unpack_gradients(schedule, sent, worker.gradients[b]);
@@ -206,9 +248,11 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         if (own && single.last(worker.step)) trained.gradients = single.result(*model).gradients;
     };
     const auto update_by = [&](const Served& served) {
-        Worker& worker = workers.at(served.rank);
-        if (!worker.made) make(served.rank, worker);
-        const auto b = at(served.bucket);
+        const RankIndex by = worker_of(schedule, served.rank);
+        Worker& worker = workers.at(by);
+        if (!worker.made) make(by, worker);
+        Program& server = *stages[at(served.stage)].program;
+        const std::size_t b = stages[at(served.stage)].first + at(served.bucket);
         assign(server.tensors().bucket(served.bucket).applied, worker.gradients[b]);
         for (ReadyStep& ready : server.steps()) {
             if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
@@ -221,10 +265,10 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         ++worker.step;
     };
     play_again(
-        options.served, [&](RankIndex of) { return workers.at(of).step; }, update_by);
+        options.served, [&](RankIndex of) { return workers.at(worker_of(schedule, of)).step; }, update_by);
     for (auto& [first_rank, worker] : workers) {
         if (shard_of(schedule.mesh, rank) / in_group != shard_of(schedule.mesh, first_rank) / in_group) continue;
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b].whole, worker.weights[b]);
         trained.weights = single.result(*model).weights;
     }
     return trained;

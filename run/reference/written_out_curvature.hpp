@@ -46,4 +46,18 @@ private:
     std::map<int, Factors> factors_;  // by layer
 };
 
+/// Gradients that are sent in 16 bits: each rank's is rounded once, and so is each sum of the others' with it, which is
+/// no larger than the sum of their magnitudes. Of a training from changed weights, gradients are changed by as much;
+/// behind the inverses nothing else bounds what becomes of it.
+class RoundedOnTheWire {
+public:
+    RoundedOnTheWire(const Schedule& schedule, int perturbation);
+    /// Of one rank's samples.
+    void round(std::span<float> gradients);
+
+private:
+    Uniform random_;
+    double relative_ = 0, absolute_ = 0;  // of f16, below its smallest normal number
+};
+
 }  // namespace rehearse::run

@@ -39,9 +39,6 @@ constexpr std::array words{
 };
 
 constexpr std::array conflicts{
-    Conflict{"compress=fp16", When::later, "how far rounding reaches behind the inverses is not bounded"},
-    Conflict{"compress=1bit", When::later, "what is sent would hang on how the inverses are rounded"},
-    Conflict{"compress=top", When::later, "what is sent would hang on how the inverses are rounded"},
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
     Conflict{"dense=shared", When::later, "factors are of whole layers"},
     Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},

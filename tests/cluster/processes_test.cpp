@@ -41,7 +41,10 @@ done=$first
 rows=
 while [[ $done -lt $steps ]]; do
     done=$((done + 1))
-    rows+="${rows:+,}{\"seconds\": 0.0001}"
+    seconds=0.0001
+    [[ $model != warming || $rows ]] || seconds=0.0004  # its first step
+    [[ $model != warming || $done -ne 5 ]] || seconds=0.0003  # of 4: once in a while
+    rows+="${rows:+,}{\"seconds\": $seconds}"
     [[ ! -e $stop ]] || break
     [[ $model != sleeper ]] || sleep 0.05
 done
@@ -124,6 +127,30 @@ TEST_F(Running, SaysWhyAJobFailedAndEndsTheOthers) {
     EXPECT_FALSE(std::filesystem::exists(launch_.folder / "elastic/001-a_b/start-0.json")) << "it was ended, not left";
     EXPECT_THAT([&] { start_child({"/no/such/program"}, folder_ / "log", {}); },
                 ThrowsMessage<BackendError>(HasSubstr("No such file")));
+}
+
+// Of 4, 1, 1, 1 and 3: many such steps take 1.5 each, and whoever starts takes 2.5 more.
+TEST_F(Running, StepsAreMeansWithoutTheFirst) {
+    prepare(launch_);
+    const std::vector<Job> all = jobs("warming");
+    Processes world(all, launch_, "elastic");
+    world.start({0, {1, 4, 100}, {0}, 20, false});
+    world.wait(never);
+    ASSERT_EQ(world.measured().size(), 1U);
+    EXPECT_EQ(world.measured()[0].steps, 5);
+    EXPECT_NEAR(world.measured()[0].step.value, 0.00015, 1e-12);
+}
+
+// Two jobs on two devices: what one of them does alone says nothing of both.
+TEST_F(Running, PilotsTrainBesideEachOther) {
+    prepare(launch_);
+    std::vector<Job> all = jobs("net");
+    all.push_back(all.front());
+    EXPECT_EQ(measured_points(all, launch_, 2, 5).at("net").size(), 4U);
+    const std::string first = read_file((launch_.folder / "pilot-speeds/000-pilot/said").string());
+    const std::string second = read_file((launch_.folder / "pilot-speeds/001-pilot/said").string());
+    EXPECT_EQ(second, "1 ranks, batch 2, \n1 ranks, batch 8, resumed\n");
+    EXPECT_EQ(first, second + "2 ranks, batch 4, resumed\n2 ranks, batch 16, resumed\n");
 }
 
 TEST_F(Running, PilotsAskForSharesOfTheJobs) {

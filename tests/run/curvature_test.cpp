@@ -26,6 +26,19 @@ TEST(Curvature, TakesWhatAdasumCombines) {
     if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1:allreduce=adasum"});
 }
 
+// What becomes of 16 bits behind the inverses is measured; bits are sent of gradients at weights that inverses made.
+TEST(Curvature, TakesGradientsInFewerBits) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    const Network network = test::dropping();
+    for (const std::string by : {"fp16", "1bit", "top(0.25)"}) {
+        const std::string plan = fmt::format("data:kfac={}:damping=1:compress={}", ranks() == 2 ? 2 : 1, by);
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(network, plan, 6, 3);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, by == "fp16" ? 0.05 : 1e-3);
+    }
+}
+
 // A worker's factors are of its own samples, a group's of those of its ranks, which share out the layers.
 TEST(Curvature, GivesServersDirections) {
     if (ranks() == 2 || ranks() == 4) GTEST_SKIP() << "its plans are for 3 and 8 ranks";

@@ -103,14 +103,17 @@ TEST(SharedSequences, ByARingGiveTheGradientsOfOneRank) {
     }
 }
 
-/// Gradients that are combined as vectors: of ranks that share samples, the sum. Few bits turn with what rounding
-/// turns.
+/// Gradients that are combined as vectors: of ranks that share samples, the sum. What was sent in bits is exactly what
+/// one rank sends but where rounding decides, as of the biases before a batch normalization, whose gradients are 0.
 TEST(SharedSamples, AreSummedBeforeGradientsAreCombined) {
     if (Communicator::world().size() != 4) return;
     expect_gradients({test::tiny_decoder()},
                      {"data=2:allreduce=adasum,context=2", "data=2:compress=1bit,context=2:ring=on"}, 1e-2);
     expect_gradients({test::images()}, {"data=2:compress=top(0.25),spatial=2", "data=2:allreduce=adasum,spatial=2"},
                      1e-2);
+    expect_gradients({test::images()}, {"data=2:signs=vote,spatial=2", "data=2:signs=vote,tensor=2"}, 0x1p-17);
+    expect_gradients({test::images()}, {"data=2:compress=1bit,spatial=2"}, 1e-2);
+    expect_gradients({test::tiny_decoder()}, {"data=2:signs=vote,context=2:ring=on"}, 0x1p-17);
 }
 
 // Of experts a vector is the mean over the samples of all who have made it.

@@ -34,7 +34,7 @@ public:
     Program& program() { return program_; }
     double mean_loss() {
         program_.compute_gradients(9, 0);
-        return program_.loss() / batch;
+        return program_.losses().sum() / batch;
     }
 
 private:

@@ -18,6 +18,22 @@ TEST(Servers, UpdateInTheOrderInWhichGradientsCome) {
     if (ranks() == 8) expect_as_written_out({"server=2,data=6:bucket=1kB"});
 }
 
+// Chilimbi et al. 2014: the machines of a worker share one network, each has some of its layers, pushes their gradients
+// and pulls their weights; a sample goes from one to the next.
+TEST(Servers, KeepTheStagesOfWorkersThatAreSeveralRanks) {
+    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
+    if (ranks() == 3) expect_as_written_out({"server=1,data=1,pipe=2:microbatches=2"});
+    if (ranks() == 4) {
+        expect_as_written_out({"server=2,data=1,pipe=2:microbatches=3",
+                               "server=2:dense=vectors,data=1:bucket=1kB,pipe=2:microbatches=1"});
+        expect_as_written_out({"server=2,data=1,pipe=2:microbatches=2:schedule=gpipe"}, Optimizer::adam);
+    }
+    if (ranks() == 8) {
+        expect_as_written_out({"server=2,data=3,pipe=2:microbatches=2", "server=2,data=2:bucket=1kB,pipe=3",
+                               "server=2,data=3:compress=1bit,pipe=2"});
+    }
+}
+
 // Chilimbi et al. 2014: the server multiplies the inputs and errors of 6 samples, which are fewer than the weights.
 TEST(Servers, MakeGradientsOfDenseLayersThemselves) {
     if (ranks() == 3) expect_as_written_out({"server=1:dense=vectors,data=2"});
