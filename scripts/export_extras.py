@@ -40,6 +40,8 @@ class Count(TorchDispatchMode):
         elif name.startswith("_scaled_dot_product"):  # PyTorch 2: both products of attention in one
             q, k, v = args[:3]
             self.sum += q.numel() // q.shape[-1] * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+        elif name == "mkldnn_rnn_layer":  # PyTorch 2: both products of all steps of an LSTM in one
+            self.sum += out[0].numel() // out[0].shape[-1] * (args[1].numel() + args[2].numel())
         return out
 
 
