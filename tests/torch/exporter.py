@@ -90,7 +90,7 @@ def main():
         import onnx  # noqa: F401
         import export_extras
         import export_onnx
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
         return 77
     failed = 0

@@ -248,7 +248,7 @@ def main():
         from torch import nn
         import export_onnx
         import held_to_training as held
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-onnx, python3-h5py)")
         return 77
     held.torch, held.nn, held.np, held.h5py = torch, nn, np, h5py
