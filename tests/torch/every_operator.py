@@ -64,8 +64,8 @@ def cases():
                 kept = TensorProto()
                 kept.CopyFrom(value)
                 kept.name = info.name
-            elif isinstance(value, numpy.ndarray):
-                kept = numpy_helper.from_array(value, info.name)
+            elif isinstance(value, (numpy.ndarray, numpy.generic)):
+                kept = numpy_helper.from_array(numpy.asarray(value), info.name)
             else:
                 continue
             model.graph.initializer.append(kept)
@@ -137,7 +137,7 @@ def walk(rehearse, folder):
     wrong = kinds - REFUSED - imported
     for kind in sorted(wrong):
         print(f"{kind} is not imported: {why[kind][:2]}")
-    print(f"{len(kinds & imported)} of {len(kinds)} operators are imported, {len(kinds & REFUSED)} refused by intent")
+    print(f"{len(kinds & imported - REFUSED)} of {len(kinds)} operators are imported, {len(kinds & REFUSED)} refused by intent")
     return len(wrong)
 
 
