@@ -5,7 +5,6 @@
   export(network, (torch.zeros(2, 3, 224, 224),), "resnet50.onnx")  # inputs have the batch first
 """
 import inspect
-import io
 import sys
 import torch
 
@@ -38,21 +37,22 @@ def leave_out(network):
 
 def export(network, inputs, path, opset=13, weights=False, said=()):
     """Writes `network`, with `weights` or without; `said`: pairs of a key and a value for the file's metadata."""
-    names, stream = [f"input{i}" for i in range(len(inputs))], io.BytesIO()
-    training = {module: module.training for module in network.modules()}
-    options = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    axes, forward = {f"input{i}": {0: "batch"} for i in range(len(inputs))}, network.forward
+    kept = {module: dict(vars(module)) for module in network.modules()}
     try:
         leave_out(network.train())
-        torch.onnx.export(network, tuple(inputs), stream, opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE,
-                          do_constant_folding=False, export_params=weights, input_names=names,
-                          dynamic_axes={name: {0: "batch"} for name in names}, **options)
+        if not isinstance(network, torch.jit.ScriptModule):  # PyTorch would feed in other arguments' defaults, too
+            network.forward = lambda *given: forward(*given)
+        torch.onnx.export(network, tuple(inputs), str(path), opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE,
+                          do_constant_folding=False, export_params=weights, input_names=list(axes), dynamic_axes=axes,
+                          **{each: False for each in inspect.signature(torch.onnx.export).parameters if each == "dynamo"})
     finally:
-        for module, was in training.items():
-            module.training = was
+        for module, state in kept.items():
+            module.__dict__ = state
     said = {"parameters": sum(each.numel() for each in network.parameters()),
             "buffers": ",".join(name for name, _ in network.named_buffers()), **dict(said)}
-    with open(path, "wb") as file:  # what follows a message of protobuf is further fields of it
-        file.write(stream.getvalue() + b"".join(() if weights else (initializer(*each) for each in network.state_dict().items())))
+    with open(path, "ab") as file:  # what follows a message of protobuf is further fields of it
+        file.write(b"".join(() if weights else (initializer(*each) for each in network.state_dict().items())))
         file.write(b"".join(field(14, field(1, f"rehearse.{key}".encode()) + field(2, str(said[key]).encode())) for key in said))
 
 if __name__ == "__main__":  # the program's options lie beside it
