@@ -181,7 +181,7 @@ void OnnxGraph::infer() {
         if (node->op_type() == "If" && put_branch(*node, open)) continue;
         if (node->op_type() == "Loop" && put_bags(*node, open)) continue;
         if (node->op_type() == "Loop" && put_turns(*node, open)) continue;
-        if (put_sequence(*node, open) || put_cast(*node, open)) continue;
+        if (put_sequence(*node, open) || put_cast(*node, open) || put_unreduced(*node, open)) continue;
         if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
         inference.infer(*node);
         nodes_.push_back(node);

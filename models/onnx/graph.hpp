@@ -127,6 +127,7 @@ private:
     bool put_bags(const onnx::NodeProto& loop, std::vector<const onnx::NodeProto*>& open);
     bool put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_cast(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_unreduced(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     void open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open);
     bool goes_on(const onnx::NodeProto& loop, const onnx::GraphProto& body) const;
