@@ -138,7 +138,7 @@ def main(export):
     parser = argparse.ArgumentParser(description=PROGRAM, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", help="a Python expression, modules by their full names")
     parser.add_argument("inputs", nargs="+", help="shapes of the inputs, then the file")
-    parser.add_argument("--opset", type=int, default=13)
+    parser.add_argument("--opset", type=int, default=16)
     parser.add_argument("--weights", action="store_true", help="keep the weights in the file")
     parser.add_argument("--light", action="store_true", help="make weights that take no memory")
     parser.add_argument("--loss", choices=sorted(LOSSES), help="of its output and a target, which is its last input")

@@ -35,7 +35,7 @@ def leave_out(network):
     for module in out:
         module.training = False
 
-def export(network, inputs, path, opset=13, weights=False, said=()):
+def export(network, inputs, path, opset=16, weights=False, said=()):
     """Writes `network`, with `weights` or without; `said`: pairs of a key and a value for the file's metadata."""
     axes, forward = {f"input{i}": {0: "batch"} for i in range(len(inputs))}, network.forward
     kept = {module: dict(vars(module)) for module in network.modules()}
