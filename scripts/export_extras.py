@@ -16,6 +16,13 @@ import sys
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+PROGRAM = """Exports a PyTorch network as Rehearse reads it: for training, named by its modules, without its weights, with what
+PyTorch counts (`rehearse models FILE --check`). A Python expression for the network, the shapes of its inputs, batch first
+("int:" for ids), and the file:
+  export_onnx.py 'torchvision.models.resnet50()' 2x3x224x224 resnet50.onnx
+  export_onnx.py --loss mse 'my_package.Autoencoder()' 2x1x64x64 coder.onnx
+  export_onnx.py --light 'my_package.Gpt(layers=96, width=12288)' int:1x2048 large.onnx"""
+
 
 class Count(TorchDispatchMode):
     """Multiply-adds of the convolutions and products that PyTorch dispatches."""
@@ -33,6 +40,8 @@ class Count(TorchDispatchMode):
         elif name.startswith("_scaled_dot_product"):  # PyTorch 2: both products of attention in one
             q, k, v = args[:3]
             self.sum += q.numel() // q.shape[-1] * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+        elif name == "mkldnn_rnn_layer":  # PyTorch 2: both products of all steps of an LSTM in one
+            self.sum += out[0].numel() // out[0].shape[-1] * (args[1].numel() + args[2].numel())
         return out
 
 
@@ -125,11 +134,11 @@ def prepared(make, inputs, without_memory, loss):
         yield network, inputs, counts(network, inputs)
 
 
-def main(export, doc):
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(export):
+    parser = argparse.ArgumentParser(description=PROGRAM, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", help="a Python expression, modules by their full names")
     parser.add_argument("inputs", nargs="+", help="shapes of the inputs, then the file")
-    parser.add_argument("--opset", type=int, default=13)
+    parser.add_argument("--opset", type=int, default=16)
     parser.add_argument("--weights", action="store_true", help="keep the weights in the file")
     parser.add_argument("--light", action="store_true", help="make weights that take no memory")
     parser.add_argument("--loss", choices=sorted(LOSSES), help="of its output and a target, which is its last input")

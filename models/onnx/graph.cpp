@@ -63,6 +63,7 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
         batch_ = 1;
         infer();
     }
+    drop_unread();
     count_readers();
 }
 
@@ -180,7 +181,7 @@ void OnnxGraph::infer() {
         if (node->op_type() == "If" && put_branch(*node, open)) continue;
         if (node->op_type() == "Loop" && put_bags(*node, open)) continue;
         if (node->op_type() == "Loop" && put_turns(*node, open)) continue;
-        if (put_sequence(*node, open)) continue;
+        if (put_sequence(*node, open) || put_cast(*node, open) || put_unreduced(*node, open)) continue;
         if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
         inference.infer(*node);
         nodes_.push_back(node);
@@ -197,13 +198,6 @@ bool OnnxGraph::mixes_samples() const {
         if (found > 1) return true;
     }
     return false;
-}
-
-void OnnxGraph::count_readers() {
-    for (const onnx::NodeProto* node : nodes_) {
-        for (const std::string& input : node->input()) readers_[input].push_back(node);
-    }
-    for (const std::string& output : outputs_) ++read_as_output_[output];
 }
 
 const Value& OnnxGraph::value(const std::string& name) const {
@@ -255,17 +249,6 @@ std::optional<std::vector<std::int64_t>> OnnxGraph::numbers(const std::string& n
     std::vector<std::int64_t> values;
     for (const double each : *found.data) values.push_back(to_integer(each));
     return values;
-}
-
-int OnnxGraph::readers(const std::string& name) const {
-    const auto found = read_as_output_.find(name);
-    return static_cast<int>(readers_of(name).size()) + (found == read_as_output_.end() ? 0 : found->second);
-}
-
-const std::vector<const onnx::NodeProto*>& OnnxGraph::readers_of(const std::string& name) const {
-    static const std::vector<const onnx::NodeProto*> nobody;
-    const auto found = readers_.find(name);
-    return found == readers_.end() ? nobody : found->second;
 }
 
 std::string OnnxGraph::why_unknown(const onnx::NodeProto& node) const {

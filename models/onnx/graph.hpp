@@ -126,6 +126,8 @@ private:
     bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_bags(const onnx::NodeProto& loop, std::vector<const onnx::NodeProto*>& open);
     bool put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_cast(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_unreduced(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     void open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open);
     bool goes_on(const onnx::NodeProto& loop, const onnx::GraphProto& body) const;
@@ -134,6 +136,7 @@ private:
     void declare();
     void infer();
     bool mixes_samples() const;
+    void drop_unread();
     void count_readers();
     std::vector<onnx::NodeProto> moved_tensors();
     std::vector<onnx::NodeProto> distance_tables();

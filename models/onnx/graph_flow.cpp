@@ -91,6 +91,17 @@ void OnnxGraph::open_up(std::vector<onnx::NodeProto> nodes, std::vector<const on
     for (std::size_t i = nodes.size(); i-- > 0;) open.push_back(&made_.emplace_back(std::move(nodes[i])));
 }
 
+// Of the second operand of a CastLike only the type counts. False where that is not known.
+bool OnnxGraph::put_cast(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {
+    if (node.op_type() != "CastLike" || node.input_size() != 2 || node.output_size() != 1) return false;
+    const int element = value(node.input(1)).element;
+    if (element == onnx::TensorProto::UNDEFINED) return false;
+    onnx::NodeProto cast = made_by("Cast", node.name(), {node.input(0)}, node.output(0));
+    attribute(cast, "to", onnx::AttributeProto::INT).set_i(element);
+    open_up({cast}, open);
+    return true;
+}
+
 // A sequence whose length is known, as a list in a scripted function is: what it holds, by name. False where the node
 // has nothing to do with one.
 bool OnnxGraph::put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open) {

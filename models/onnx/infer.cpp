@@ -27,6 +27,8 @@ int element_of(const onnx::NodeProto& node, int output, const Value& first) {
         if (has(node, "value_int") || has(node, "value_ints")) return onnx::TensorProto::INT64;
         return onnx::TensorProto::FLOAT;
     }
+    if (type.ends_with("Window") || type == "MelWeightMatrix")
+        return static_cast<int>(integer(node, "output_datatype", onnx::TensorProto::FLOAT));
     if (output > 0 && (type == "TopK" || type == "MaxPool")) return onnx::TensorProto::INT64;
     if (output > 0 && type == "Dropout") return onnx::TensorProto::BOOL;
     if (type == "DynamicQuantizeLinear" || type == "QuantizeLinear") return onnx::TensorProto::UINT8;

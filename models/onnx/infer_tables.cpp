@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numbers>
 #include <numeric>
 
 #include "models/onnx/infer.hpp"
@@ -217,6 +218,20 @@ Data reduced(std::string_view type, const Operand& x, const std::vector<std::int
     return kept(std::move(made));
 }
 
+// Weights of a frame's samples (ONNX's HannWindow, HammingWindow, BlackmanWindow): sums of cosines.
+Data window(const onnx::NodeProto& node, std::size_t size) {
+    const std::string& type = node.op_type();
+    const double period = static_cast<double>(size) - (integer(node, "periodic", 1) != 0 ? 0 : 1);
+    const double mean = type == "HannWindow" ? 0.5 : type == "HammingWindow" ? 25.0 / 46 : 0.42;
+    const double first = type == "BlackmanWindow" ? 0.5 : 1 - mean, second = type == "BlackmanWindow" ? 0.08 : 0;
+    Values made(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        const double angle = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : 0;
+        made[i] = mean - first * std::cos(angle) + second * std::cos(2 * angle);
+    }
+    return kept(std::move(made));
+}
+
 }  // namespace
 
 Inference::Data Inference::values_of_tables(const onnx::NodeProto& node, const Shape& shape) const {
@@ -253,6 +268,7 @@ Inference::Data Inference::values_of_tables(const onnx::NodeProto& node, const S
             given(node, 2) && !in(node, 2).data->empty() ? in(node, 2).data->front() : number(node, "value", 0);
         return pads ? padded(operand(0), shape, *pads, fill) : nullptr;
     }
+    if (type.ends_with("Window") && shape.size() == 1) return window(node, count);
     if (type.starts_with("Reduce")) {
         const auto axes = axes_of(node, 1, rank);
         const bool nothing = axes && axes->empty() && integer(node, "noop_with_empty_axes", 0) != 0;

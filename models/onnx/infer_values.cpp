@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 
 #include "models/onnx/infer.hpp"
 
@@ -170,6 +171,17 @@ Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const 
         std::ranges::transform(x, made.begin(), [&](double a) {
             return truth ? static_cast<double>(a != 0) : whole ? std::trunc(a) : a;
         });
+        return std::make_shared<const Values>(std::move(made));
+    }
+    if (type == "Clip" && x.size() == count) {
+        const auto bound = [&](int i, const char* name, double otherwise) {
+            return given(node, i) && !in(node, i).data->empty() ? in(node, i).data->front()
+                                                                : number(node, name, otherwise);
+        };
+        const double least = bound(1, "min", -std::numeric_limits<double>::infinity());
+        const double most = bound(2, "max", std::numeric_limits<double>::infinity());
+        Values made(count);
+        std::ranges::transform(x, made.begin(), [&](double a) { return std::min(std::max(a, least), most); });
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Softmax" && graph_.opset() >= 13) {

@@ -144,8 +144,9 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
                        std::ranges::all_of(*indices, [size = shape[*axis]](std::int64_t index) {
                            return index >= -size && index < size;
                        });
-    if (import.graph.activation(node.input(1)) && node.op_type() == "GatherElements" && axis && dims == to &&
-        to.size() == shape.size()) {
+    const bool made =
+        import.graph.activation(node.input(1)) || (where.kind == Value::Kind::side && import.can_be_fed(node.input(1)));
+    if (made && node.op_type() == "GatherElements" && axis && dims == to && to.size() == shape.size()) {
         import.put(node,
                    Rearrangement{"takeeach",
                                  {shape, to},

@@ -7,7 +7,7 @@
 //                                                                     out {L, h d} -- Reshape, Transpose ----------+
 // Of keys that several heads share (grouped queries: Ainslie et al. 2023), also
 //
-//   k {M, g d} -- Reshape, Transpose, Unsqueeze, Expand {g, h / g, M, d}, Reshape {h, M, d} -- MatMul
+//   k {M, g d} -- Reshape, Transpose, Unsqueeze, Expand or Tile {g, h / g, M, d}, Reshape {h, M, d} -- MatMul
 //
 // or, of one head, a product that broadcasts it. Rotary embeddings of queries and keys (patterns_rotary.cpp) become
 // layers before the attention. What it cannot say (masks of data, biases of positions) stays in the general form.
@@ -176,8 +176,9 @@ private:
                 continue;
             }
             const bool moves = type == "Transpose" || type == "Reshape" || type == "Squeeze" || type == "Unsqueeze";
-            const std::int64_t times = type == "Expand" ? repeats(*node) : 1;
-            if ((!moves && type != "Expand" && !scales(*node, 0)) || times < 1) return {};
+            const bool repeated = type == "Expand" || type == "Tile";
+            const std::int64_t times = repeated ? repeats(*node) : 1;
+            if ((!moves && !repeated && !scales(*node, 0)) || times < 1) return {};
             numbers /= times;
             passed.push_back(node);
             value = node->input(0);

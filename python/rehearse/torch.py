@@ -6,7 +6,7 @@ import tempfile
 from ._rehearse import Network
 
 
-def network(model, example_inputs, *, loss=None, fuse="off", allow_unknown=False, opset=13):
+def network(model, example_inputs, *, loss=None, fuse="off", allow_unknown=False, opset=16):
     """The Network of a torch.nn.Module, as it is trained; the module is left as it was.
 
     example_inputs: a tensor or a tuple of them, with the batch in front. loss: "mse", "l1", "bce" or "cross-entropy" of the

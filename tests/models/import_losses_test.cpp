@@ -119,6 +119,25 @@ TEST(Losses, ASumIsPricedAndNotRun) {
     EXPECT_THAT(why_not_run(imported(file)), testing::HasSubstr("'sum'"));
 }
 
+// A program that weighs the loss of each token itself asks for all of them: log-softmax, and the labels' rows of it.
+TEST(Losses, OfEachTokenStayInTheGeneralForm) {
+    OnnxFile file({-1, 5, 3}, 13);
+    auto& labels = *file.model.mutable_graph()->add_input();
+    labels = file.model.graph().input(0);
+    labels.set_name("labels");
+    auto& type = *labels.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx::TensorProto::INT64);
+    type.mutable_shape()->mutable_dim()->DeleteSubrange(1, 1);
+    file.weights("classes", {5});
+    set_text(file.node("SoftmaxCrossEntropyLoss", {"x", "labels", "classes"}, "rows"), "reduction", "none");
+    set(file.node("ReduceMean", {"rows"}, "y"), "keepdims", 0);
+    const Network network = import_onnx(file.save("each_token.onnx"));
+    EXPECT_EQ(parameters(network), 5);
+    ASSERT_EQ(layers_of<SoftmaxAlong>(network).size(), 1U);
+    EXPECT_EQ(layers_of<SoftmaxAlong>(network).front()->op, Op(SoftmaxAlong{.shape = {5, 3}, .axis = 0, .log = true}));
+    EXPECT_TRUE(is_loss(network.layers.back().op));
+}
+
 // ids[:, :-1] are read, ids[:, 1:] asked for: of a text of 5, labels 1 to 4.
 TEST(Losses, WhatFollowsEachTokenIsTakenFromTheText) {
     OnnxFile file({-1, 5}, 13);

@@ -34,6 +34,17 @@ TEST(Patterns, OneHeadOfKeysForAll) {
     EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("8", ":shared1", "0")));
 }
 
+// PyTorch 2's scaled_dot_product_attention(is_causal=True): its mask is computed of sizes, for which the file keeps a
+// transposition that nothing else reads; keys are repeated by a Tile.
+TEST(Patterns, AttentionOfPyTorch2) {
+    for (const bool values : {false, true}) {
+        const Network network = import_onnx(data("attention_of_pytorch2.onnx"), {.values = values});
+        EXPECT_THAT(operators(network),
+                    testing::ElementsAre("input:8x32", "matmul:m8n32k32", "matmul:m8n16k32", "matmul:m8n16k32",
+                                         "attention:h4q8k8d8:causal:shared2", "matmul:m8n32k32"));
+    }
+}
+
 TEST(Patterns, RotaryEmbeddingsOfNeighbours) {
     const Network network = import_onnx(data("attention_neighbours.onnx"));
     EXPECT_THAT(operators(network), testing::ElementsAreArray(expected("32", "", "1")));

@@ -125,6 +125,48 @@ TEST(Rare, OperatorSetsBeyondOurLibrarys) {
     EXPECT_EQ(to_string(network.layers[4].op), "elementwise:8x64:silu:in8x64");
 }
 
+// Periodic and symmetric weights of eight samples, which follow from their number.
+TEST(Rare, WindowsOfFramesAreKnown) {
+    const auto window = [](const char* type, std::int64_t periodic) {
+        OnnxFile file({-1, 8}, 17);
+        file.integers("size", {8});
+        set(file.node(type, {"size"}, "window"), "periodic", periodic);
+        file.node("Mul", {"x", "window"}, "y");
+        const Network network = import_onnx(file.save("window.onnx"), {.values = true});
+        EXPECT_EQ(parameters(network), 0);
+        return network.layers[1].given ? network.layers[1].given->fixed.at(0) : std::vector<float>(8);
+    };
+    const auto hann = window("HannWindow", 1), hamming = window("HammingWindow", 0),
+               blackman = window("BlackmanWindow", 1);
+    EXPECT_NEAR(hann[2], 0.5, 1e-6);
+    EXPECT_NEAR(hann[4], 1, 1e-6);
+    EXPECT_NEAR(hamming[0], 4.0 / 46, 1e-6);  // 25/46 - 21/46
+    EXPECT_NEAR(hamming[7], 4.0 / 46, 1e-6);
+    EXPECT_NEAR(blackman[2], 0.34, 1e-6);  // 0.42 - 0.08
+    EXPECT_NEAR(blackman[4], 1, 1e-6);
+}
+
+// Of what a number is cast to be like only the type counts: it stays one number.
+TEST(Rare, ACastToAnothersTypeIsOfItsFirstOperand) {
+    OnnxFile file({-1, 4, 6}, 19);
+    file.constant("two", 2);
+    file.node("CastLike", {"two", "x"}, "same");
+    file.node("Mul", {"x", "same"}, "y");
+    const Network network = import_onnx(file.save("like.onnx"), {});
+    EXPECT_THAT(operators(network), testing::ElementsAre("input:4x6", "elementwise:4x6:mul:in4x6:by2"));
+}
+
+// What is read for its sizes alone is computed by nobody: the transposition costs nothing.
+TEST(Rare, WhatOnlySizesAreAskedOfIsNoLayer) {
+    OnnxFile file({-1, 4, 6}, 13);
+    file.node("Transpose", {"x"}, "turned");
+    file.node("Shape", {"turned"}, "sizes");
+    file.node("Size", {"turned"}, "size");
+    file.node("Relu", {"x"}, "y");
+    EXPECT_THAT(operators(import_onnx(file.save("unread.onnx"), {})),
+                testing::ElementsAre("input:4x6", "activation:4x6:relu"));
+}
+
 TEST(Rare, RefusesDataAndTextWithItsReason) {
     OnnxFile data({-1, 8}, 13);
     data.node("NonZero", {"x"}, "y");

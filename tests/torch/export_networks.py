@@ -9,6 +9,7 @@ the module, multiply-adds are counted at the operators that PyTorch dispatches.
 """
 import argparse
 import io
+import itertools
 import json
 import pathlib
 import sys
@@ -88,8 +89,8 @@ def main():
                         refused.append(f"{file}: {str(error).splitlines()[0][:150]}")
                         continue
                     data = stream.getvalue()
-                    (options.folder / file).write_bytes(
-                        export_onnx.with_tensors(data, module.state_dict()) if large else strip(data))
+                    tensors = itertools.starmap(export_onnx.initializer, module.state_dict().items())
+                    (options.folder / file).write_bytes(data + b"".join(tensors) if large else strip(data))
                     counts[file] = made | {"training": training}
                     first = False
         print(name, made, "" if not first else "NOT EXPORTED", flush=True)

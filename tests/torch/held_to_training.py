@@ -252,7 +252,7 @@ def main():
         import export_onnx
         import training_networks
         import training_operators
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx, python3-h5py)")
         return 77
     torch.set_num_threads(1)

@@ -94,6 +94,17 @@ def cases():
             scores = self.net(ids)[:, :-1]
             return F.cross_entropy(scores.reshape(-1, 37), labels[:, 1:].reshape(-1), ignore_index=self.ignored)
 
+    class EachRow(nn.Module):
+        """A language model that is asked for the loss of each token, and weighs them itself."""
+
+        def __init__(self):
+            super().__init__()
+            self.net = networks.Gpt(vocabulary=37, width=16, heads=2, layers=1, tokens=8)
+
+        def forward(self, ids, labels):
+            rows = F.cross_entropy(self.net(ids).transpose(1, 2), labels, reduction="none")
+            return (rows * rows).mean()
+
     class Messages(nn.Module):
         """A graph with each sample: what a node sends goes along the edges, and is added up; spelled with torch.gather and
         scatter_add, and a mean over what comes in."""
@@ -172,6 +183,7 @@ def cases():
                                   {"data": numbers["data"], "labels": labels})
     yield "two_losses", with_loss(Two(), {"data": numbers["data"], "labels": labels})
     text = ids(count, 8, 37)
+    yield "each_row", with_loss(EachRow(), {"tokens": text, "input1": ids(count, 8, 37)})
     yield "next", with_loss(Next(-100), {"tokens": text, "labels": some(text.clone(), -100)})
     yield "next_ignored", with_loss(Next(36), {"tokens": text, "labels": some(text.clone(), 36)}, ["--ignore-label", "36"])
 
@@ -248,7 +260,7 @@ def main():
         from torch import nn
         import export_onnx
         import held_to_training as held
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-onnx, python3-h5py)")
         return 77
     held.torch, held.nn, held.np, held.h5py = torch, nn, np, h5py

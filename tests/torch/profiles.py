@@ -55,7 +55,7 @@ def main():
     try:
         import onnx  # noqa: F401
         import torch  # noqa: F401
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error}")
         return 77
     with tempfile.TemporaryDirectory() as name:

@@ -95,7 +95,7 @@ def main():
         import h5py  # noqa: F401
         import torch
         networks = zoo()
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-h5py)")
         return 77
     torch.set_num_threads(1)

@@ -36,9 +36,9 @@ def main():
     try:
         import torch
         import torchvision
-        sys.path.insert(0, str(pathlib.Path(__file__).parent))
-        from export_networks import multiply_adds
-    except ImportError as error:
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+        from export_extras import counts
+    except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
         return 77
     wrong = held = 0
@@ -50,8 +50,7 @@ def main():
             continue
         # In training mode, two samples: an evaluation's attention is one operator that hides its products.
         module = getattr(torchvision.models, theirs)(weights=None).train()
-        with torch.no_grad():
-            work = multiply_adds(module, (torch.zeros(2, 3, size, size),), 2)
+        work = counts(module, (torch.zeros(2, 3, size, size),))["multiply_adds"]
         count = sum(each.numel() for each in module.parameters())
         run = subprocess.run([options.rehearse, "models", name, "--format", "json"], capture_output=True, text=True,
                              timeout=300)
