@@ -189,7 +189,7 @@ Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const 
         return axis && *axis < shape.size() && x.size() == count ? softmax_of(x, shape, *axis) : nullptr;
     }
     const auto steps = [&](int i) { return steps_of(*in(node, i).dims, shape); };
-    if (type == "Where" && node.input_size() == 3) {
+    if (type == "Where" && node.input_size() == 3 && given(node, 1) && given(node, 2)) {
         const Values &yes = *in(node, 1).data, &no = *in(node, 2).data;
         Values made(count);
         walk<3>(shape, {steps(0), steps(1), steps(2)}, {}, [&](std::size_t i, const auto& at) {
@@ -198,7 +198,7 @@ Inference::Data Inference::values_by_element(const onnx::NodeProto& node, const 
         return std::make_shared<const Values>(std::move(made));
     }
     const auto both = node.input_size() == 2 ? function_of_two(type, !floating(in(node, 0).element)) : nullptr;
-    if (both == nullptr) return nullptr;
+    if (both == nullptr || !given(node, 1)) return nullptr;
     const Values& y = *in(node, 1).data;
     Values made(count);
     walk<2>(shape, {steps(0), steps(1)}, {},
@@ -235,7 +235,7 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
         return std::make_shared<const Values>(std::move(made));
     }
     if (type == "Trilu" && from.size() >= 2) {
-        const auto k = node.input_size() > 1 ? to_integer(in(node, 1).data->front()) : 0;
+        const auto k = given(node, 1) && !in(node, 1).data->empty() ? to_integer(in(node, 1).data->front()) : 0;
         const bool upper = integer(node, "upper", 1) != 0;
         const std::int64_t columns = from.back(), rows = from[from.size() - 2];
         Values made = *x;
@@ -259,6 +259,7 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
         steps = strides;
         auto starts = list(node, "starts");
         if (!starts) starts = known(node, 1);
+        if (!starts) return nullptr;
         auto axes = axes_of(node, 3, from.size()).value_or(std::vector<std::int64_t>{});
         const auto asked = given(node, 4) ? known(node, 4) : std::nullopt;
         for (std::size_t i = 0; i < starts->size(); ++i) {
@@ -287,6 +288,7 @@ Inference::Data Inference::values_joined(const onnx::NodeProto& node, const Shap
     Values made;
     for (std::int64_t i = 0; i < outer; ++i) {
         for (int k = 0; k < node.input_size(); ++k) {
+            if (!given(node, k)) return nullptr;
             const Values& part = *in(node, k).data;
             const auto size = static_cast<std::ptrdiff_t>(part.size() / static_cast<std::size_t>(outer));
             made.insert(made.end(), part.begin() + i * size, part.begin() + (i + 1) * size);
@@ -298,7 +300,7 @@ Inference::Data Inference::values_joined(const onnx::NodeProto& node, const Shap
 Inference::Data Inference::values_picked(const onnx::NodeProto& node, const Shape& shape) const {
     const Shape& from = *in(node, 0).dims;
     const auto axis = axis_of(node, from.size(), 0);
-    if (!axis || *axis >= from.size()) return nullptr;
+    if (!axis || *axis >= from.size() || !given(node, 1)) return nullptr;
     const auto along = static_cast<std::ptrdiff_t>(*axis);
     const std::int64_t outer = elements(Shape(from.begin(), from.begin() + along));
     const std::int64_t inner = elements(Shape(from.begin() + along + 1, from.end()));
