@@ -87,14 +87,17 @@ private:
     // infer_values.cpp
     Data values(const onnx::NodeProto& node, const Shape& shape, int output = 0) const;
     Data values_by_element(const onnx::NodeProto& node, const Shape& shape) const;
-    Data values_joined(const onnx::NodeProto& node, const Shape& shape) const;
-    Data values_picked(const onnx::NodeProto& node, const Shape& shape) const;
-    Data value_of_piece(const onnx::NodeProto& node, const Shape& shape, int output) const;
     int samples_of_constant(const onnx::NodeProto& node, const Shape& shape) const;
     bool repeats_beside_sequences(const onnx::NodeProto& node, const Shape& shape) const;
     double most_kept(const Value& value, double product) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
+
+    // infer_values_moved.cpp
     Data values_moved(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_joined(const onnx::NodeProto& node, const Shape& shape) const;
+    Data values_picked(const onnx::NodeProto& node, const Shape& shape) const;
+    Data value_of_piece(const onnx::NodeProto& node, const Shape& shape, int output) const;
+
     // infer_tables.cpp
     Data values_of_tables(const onnx::NodeProto& node, const Shape& shape) const;
 

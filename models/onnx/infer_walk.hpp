@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the elements of what several operands, each stretched to its shape, make together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "models/onnx/infer.hpp"
+
+namespace rehearse::models {
+
+inline std::size_t place(std::int64_t at) { return static_cast<std::size_t>(at); }
+
+/// How far apart the elements of an operand of shape `from` are, by the dimensions of `to`, to which it broadcasts.
+inline Sizes steps_of(const Shape& from, const Shape& to) {
+    Sizes steps(to.size(), 0);
+    std::int64_t stride = 1;
+    for (std::size_t i = from.size(); i-- > 0;) {
+        steps[i + to.size() - from.size()] = from[i] == 1 ? 0 : stride;
+        stride *= from[i];
+    }
+    return steps;
+}
+
+/// Calls `use(i, places)` for each element of `to` in order: where it is in each operand, whose first one is at `at`.
+template <std::size_t operands, typename Use>
+void walk(const Shape& to, const std::array<Sizes, operands>& steps, std::array<std::int64_t, operands> at,
+          const Use& use) {
+    Sizes index(to.size(), 0);
+    const auto count = static_cast<std::size_t>(elements(to));
+    for (std::size_t i = 0; i < count; ++i) {
+        use(i, at);
+        for (std::size_t d = to.size(); d-- > 0;) {
+            const bool over = ++index[d] == to[d];
+            for (std::size_t k = 0; k < operands; ++k) at[k] += over ? steps[k][d] * (1 - to[d]) : steps[k][d];
+            if (!over) break;
+            index[d] = 0;
+        }
+    }
+}
+
+}  // namespace rehearse::models
