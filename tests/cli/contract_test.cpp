@@ -358,7 +358,7 @@ TEST_F(Contract, EveryImportedNetworkIsPredicted) {
         EXPECT_GT(points[2]["samples_per_s"], points[1]["samples_per_s"]);
         ++count;
     }
-    EXPECT_EQ(count, 11);
+    EXPECT_EQ(count, 12);
 }
 #endif
 #endif
