@@ -99,12 +99,13 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
 // The dimension in which, in memory, the samples begin: they may be merged with what lies outside of them.
 int Inference::batch_of_reshape(const Value& from, const Shape& shape, std::int64_t& lead) const {
     std::int64_t outer = from.lead;
-    for (int i = 0; i < from.batch; ++i) outer *= (*from.dims)[static_cast<std::size_t>(i)];
+    for (int i = 0; i < from.batch; ++i) outer = elements({outer, (*from.dims)[static_cast<std::size_t>(i)]});
+    if (outer <= 0) return -1;
     std::int64_t before = 1;
     for (std::size_t i = 0; i < shape.size() && shape[i] > 0; ++i) {
         const bool one = graph_.batch_ == 1 && before == outer && shape[i] == 1;
-        if (one || before * shape[i] > outer) {
-            if (outer % before != 0 || shape[i] % (outer / before * graph_.batch_) != 0) return -1;
+        if (one || elements({before, shape[i]}) > outer) {
+            if (outer % before != 0 || shape[i] % elements({outer / before, graph_.batch_}) != 0) return -1;
             lead = outer / before;
             return static_cast<int>(i);
         }
