@@ -80,4 +80,16 @@ inline Schedule schedule_of(const Network& network, std::string_view plan, std::
                          {.devices = devices, .batch_per_device = batch, .precision = precision});
 }
 
+/// "fc 4x3 < input" a layer: name, weights, what it reads.
+inline std::string layers_and_weights(const Part& part) {
+    std::string text;
+    for (const Layer& layer : part.network.layers) {
+        text += layer.name;
+        for (const WeightTensor& tensor : weights(layer.op)) text += " " + to_string(tensor.shape);
+        for (const int input : layer.inputs) text += " < " + part.network.layers[static_cast<std::size_t>(input)].name;
+        text += "\n";
+    }
+    return text;
+}
+
 }  // namespace rehearse::schedule
