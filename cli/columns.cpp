@@ -15,7 +15,8 @@ struct ColumnHelp {
     std::string_view command, title, meaning;
 };
 
-constexpr std::array columns{
+// Deduced by std::array's own guide, so many nest deeper than clang allows.
+constexpr auto columns = std::to_array<ColumnHelp>({
     ColumnHelp{"predict", "devices", "of the training run"},
     ColumnHelp{"predict", "nodes", "that the devices stand in"},
     ColumnHelp{"predict", "batch", "samples of one step on all devices"},
@@ -290,7 +291,7 @@ constexpr std::array columns{
     ColumnHelp{"machines", "figure", "what is described"},
     ColumnHelp{"machines", "value", "in its unit"},
     ColumnHelp{"machines", "source", "where it is from"},
-};
+});
 
 }  // namespace
 

@@ -140,7 +140,7 @@ OnnxFile loop(std::int64_t turns) {
     inner("MatMul", {"state", "w"}, "product");
     inner("Tanh", {"product"}, "next");
     inner("Identity", {"go_on"}, "goes_on");
-    set(file.node("ReduceSum", {"all"}, "sum"), "axes", {0});
+    set(file.node("ReduceSum", {"all"}, "sum"), "axes", std::vector<std::int64_t>{0});
     file.node("Add", {"sum", "last"}, "y");
     return file;
 }

@@ -258,7 +258,7 @@ TEST(Given, InterpolationsThatAreNotOursAreProducts) {
 
 TEST(Given, WhatDoesNotRunSaysWhy) {
     OnnxFile mixed({-1, 6}, 13);
-    set(mixed.node("ReduceMean", {"x"}, "mean"), "axes", {0});
+    set(mixed.node("ReduceMean", {"x"}, "mean"), "axes", std::vector<std::int64_t>{0});
     mixed.node("Sub", {"x", "mean"}, "y");
     EXPECT_THAT(given(imported(mixed), 1).not_run, HasSubstr("samples"));
     OnnxFile plain({-1, 3}, 13);
