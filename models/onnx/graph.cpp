@@ -19,8 +19,9 @@
 namespace rehearse::models {
 namespace {
 
-constexpr int deepest = 32;                 // functions in functions
-constexpr std::size_t most_nodes = 200000;  // of a graph, functions put in
+constexpr int deepest = 32;                    // functions in functions
+constexpr std::size_t most_nodes = 200000;     // of a graph, functions put in
+constexpr std::size_t most_bytes = 512 << 20;  // of the nodes that calls of functions make
 
 using Rename = std::function<void(std::string*)>;
 
@@ -100,11 +101,11 @@ void OnnxGraph::read() {
 
 // Functions of the file, as PyTorch 2's exporter writes modules, are put where they are called.
 void OnnxGraph::inline_functions() {
-    for (const auto& node : model_.graph().node()) expand(node, "", 0);
+    for (const auto& node : model_.graph().node()) expand(node, 0);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): a function may call others
-void OnnxGraph::expand(const onnx::NodeProto& node, const std::string& prefix, int depth) {
+void OnnxGraph::expand(const onnx::NodeProto& node, int depth) {
     const auto& functions = model_.functions();
     const auto function = std::ranges::find_if(
         functions, [&](const auto& each) { return each.name() == node.op_type() && each.domain() == node.domain(); });
@@ -115,7 +116,7 @@ void OnnxGraph::expand(const onnx::NodeProto& node, const std::string& prefix, i
     }
     if (depth >= deepest) fail(node, "functions call each other too deep");
     const std::string inner =
-        prefix + (node.name().empty() ? node.output_size() > 0 ? node.output(0) : node.op_type() : node.name()) + "/";
+        (node.name().empty() ? node.output_size() > 0 ? node.output(0) : node.op_type() : node.name()) + "/";
     std::unordered_map<std::string, std::string> renamed;
     for (int i = 0; i < function->input_size(); ++i)
         renamed[function->input(i)] = i < node.input_size() ? node.input(i) : "";
@@ -145,7 +146,11 @@ void OnnxGraph::expand(const onnx::NodeProto& node, const std::string& prefix, i
             attribute = *given;
             attribute.set_name(name);
         }
-        expand(copy, inner, depth + 1);
+        put_bytes_ += copy.ByteSizeLong();
+        if (put_bytes_ > most_bytes || made_.size() > most_nodes)
+            fail(node, fmt::format("calls of functions make more than {} nodes, or {} MiB of them", most_nodes,
+                                   most_bytes >> 20));
+        expand(copy, depth + 1);
     }
 }
 

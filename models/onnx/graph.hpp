@@ -120,7 +120,7 @@ private:
     friend class Inference;
     void read();
     void inline_functions();
-    void expand(const onnx::NodeProto& node, const std::string& prefix, int depth);
+    void expand(const onnx::NodeProto& node, int depth);
     void check_attributes() const;
     void check_attributes(const onnx::NodeProto& node) const;
     bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
@@ -153,6 +153,7 @@ private:
     bool keeps_values_ = false;
     onnx::ModelProto model_;
     std::deque<onnx::NodeProto> made_;             // of functions
+    std::size_t put_bytes_ = 0;                    // of what calls of functions made
     std::vector<const onnx::NodeProto*> written_;  // functions put in
     std::vector<const onnx::NodeProto*> nodes_;    // branches too
     std::unordered_set<std::string> buffers_;      // initializers that the file says are not trained

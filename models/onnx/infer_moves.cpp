@@ -74,11 +74,11 @@ std::optional<Shape> Inference::shape_of_slice(const onnx::NodeProto& node) cons
         std::int64_t begin = positive_modulo((*starts)[i], whole), end = positive_modulo((*ends)[i], whole);
         if (steps[i] > 0) {
             begin = std::clamp<std::int64_t>(begin, 0, whole), end = std::clamp<std::int64_t>(end, 0, whole);
-            size = std::max<std::int64_t>(0, (end - begin + steps[i] - 1) / steps[i]);
+            size = end > begin ? (end - begin - 1) / steps[i] + 1 : 0;
         } else {
             begin = std::clamp<std::int64_t>(begin, 0, whole - 1), end = std::clamp<std::int64_t>(end, -1, whole - 1);
             if (steps[i] == std::numeric_limits<std::int64_t>::min()) return std::nullopt;
-            size = std::max<std::int64_t>(0, (begin - end - steps[i] - 1) / -steps[i]);
+            size = begin > end ? (begin - end - 1) / -steps[i] + 1 : 0;
         }
     }
     return made;

@@ -55,6 +55,45 @@ TEST(WholeFile, FunctionsOfTheFileArePutIn) {
                                                 "activation:3:relu", "softmaxloss:3"));
 }
 
+// A function `name` of one input and one output: `op` of it, `times` one after the other.
+void add_chain(OnnxFile& file, const std::string& name, const std::string& op, int times) {
+    auto& function = *file.model.add_functions();
+    function.set_name(name);
+    function.set_domain("here");
+    function.add_input("v0");
+    function.add_output("v" + std::to_string(times));
+    for (int i = 0; i < times; ++i) {
+        auto& node = *function.add_node();
+        node.set_name("n" + std::to_string(i));
+        node.set_op_type(op);
+        if (op != "Relu") node.set_domain("here");
+        node.add_input("v" + std::to_string(i));
+        node.add_output("v" + std::to_string(i + 1));
+    }
+}
+
+TEST(WholeFile, FunctionsInFunctionsNameTheirCallsOnce) {
+    OnnxFile file({-1, 8}, 18);
+    add_chain(file, "Inner", "Relu", 2);
+    add_chain(file, "Outer", "Inner", 1);
+    auto& call = file.node("Outer", {"x"}, "y");
+    call.set_domain("here");
+    call.set_name("block");
+    const Network network = import_onnx(file.save("nested.onnx"));
+    ASSERT_EQ(network.layers.size(), 4u);  // input, two activations, loss
+    EXPECT_EQ(network.layers[1].name, "block.n0.n0");
+    EXPECT_EQ(network.layers[2].name, "block.n0.n1");
+}
+
+TEST(WholeFile, FunctionsThatDoubleEachOtherAreRefused) {
+    OnnxFile file({-1, 8}, 18);
+    add_chain(file, "F0", "Relu", 2);
+    for (int i = 1; i < 24; ++i) add_chain(file, "F" + std::to_string(i), "F" + std::to_string(i - 1), 2);
+    file.node("F23", {"x"}, "y").set_domain("here");
+    EXPECT_THAT([&] { import_onnx(file.save("doubling.onnx")); },
+                ThrowsMessage<InputError>(HasSubstr("calls of functions make more than 200000 nodes")));
+}
+
 TEST(WholeFile, LayersAreNamedByTheirModules) {
     OnnxFile file({-1, 3, 8, 8}, 13);
     file.weights("layer1.0.conv1.weight", {4, 3, 3, 3});
