@@ -11,85 +11,85 @@ namespace {
 
 struct Spelling {
     std::string_view part;
-    Family family;
+    CallFamily family;
 };
 
 // The first that is part of the name, in lower case.
-constexpr std::array spellings{Spelling{"conv_transpose", Family::transposed_convolution},
-                               Spelling{"convolution_transpose", Family::transposed_convolution},
-                               Spelling{"_conv_depthwise", Family::convolution},
-                               Spelling{"conv", Family::convolution},
-                               Spelling{"addmm", Family::product},
-                               Spelling{"linear", Family::product},
-                               Spelling{"baddbmm", Family::attention},
-                               Spelling{"bmm", Family::attention},
-                               Spelling{"batch_norm", Family::batch_norm},
-                               Spelling{"batchnorm", Family::batch_norm},
-                               Spelling{"layer_norm", Family::layer_norm},
-                               Spelling{"layernorm", Family::layer_norm},
-                               Spelling{"pool", Family::pool},
-                               Spelling{"embedding", Family::embedding},
-                               Spelling{"cross_entropy", Family::loss},
-                               Spelling{"nll_loss", Family::loss},
-                               Spelling{"nllloss", Family::loss},
-                               Spelling{"log_softmax", Family::loss},
-                               Spelling{"logsoftmax", Family::loss},
-                               Spelling{"scaled_dot_product", Family::attention},
-                               Spelling{"scaleddotproduct", Family::attention},
-                               Spelling{"flash_attn", Family::attention},
-                               Spelling{"dropout", Family::dropout},
-                               Spelling{"relu", Family::activation},
-                               Spelling{"gelu", Family::activation},
-                               Spelling{"tanh", Family::activation},
-                               Spelling{"sigmoid", Family::activation},
-                               Spelling{"silu", Family::activation},
-                               Spelling{"softmax", Family::softmax},
-                               Spelling{"threshold", Family::activation},
-                               Spelling{"::cat", Family::concat},
-                               Spelling{"catbackward", Family::concat},
-                               Spelling{"concat", Family::concat},
-                               Spelling{"view", Family::movement},
-                               Spelling{"reshape", Family::movement},
-                               Spelling{"flatten", Family::movement},
-                               Spelling{"transpose", Family::movement},
-                               Spelling{"permute", Family::movement},
-                               Spelling{"contiguous", Family::movement},
-                               Spelling{"slice", Family::movement},
-                               Spelling{"select", Family::movement},
-                               Spelling{"split", Family::movement},
-                               Spelling{"chunk", Family::movement},
-                               Spelling{"expand", Family::movement},
-                               Spelling{"unbind", Family::movement},
-                               Spelling{"squeeze", Family::movement},
-                               Spelling{"::to", Family::movement},
-                               Spelling{"copy", Family::movement},
-                               Spelling{"clone", Family::movement},
-                               Spelling{"::t", Family::movement},
-                               Spelling{"tbackward", Family::movement},
-                               Spelling{"::detach", Family::movement}};
+constexpr std::array spellings{Spelling{"conv_transpose", CallFamily::transposed_convolution},
+                               Spelling{"convolution_transpose", CallFamily::transposed_convolution},
+                               Spelling{"_conv_depthwise", CallFamily::convolution},
+                               Spelling{"conv", CallFamily::convolution},
+                               Spelling{"addmm", CallFamily::product},
+                               Spelling{"linear", CallFamily::product},
+                               Spelling{"baddbmm", CallFamily::attention},
+                               Spelling{"bmm", CallFamily::attention},
+                               Spelling{"batch_norm", CallFamily::batch_norm},
+                               Spelling{"batchnorm", CallFamily::batch_norm},
+                               Spelling{"layer_norm", CallFamily::layer_norm},
+                               Spelling{"layernorm", CallFamily::layer_norm},
+                               Spelling{"pool", CallFamily::pool},
+                               Spelling{"embedding", CallFamily::embedding},
+                               Spelling{"cross_entropy", CallFamily::loss},
+                               Spelling{"nll_loss", CallFamily::loss},
+                               Spelling{"nllloss", CallFamily::loss},
+                               Spelling{"log_softmax", CallFamily::loss},
+                               Spelling{"logsoftmax", CallFamily::loss},
+                               Spelling{"scaled_dot_product", CallFamily::attention},
+                               Spelling{"scaleddotproduct", CallFamily::attention},
+                               Spelling{"flash_attn", CallFamily::attention},
+                               Spelling{"dropout", CallFamily::dropout},
+                               Spelling{"relu", CallFamily::activation},
+                               Spelling{"gelu", CallFamily::activation},
+                               Spelling{"tanh", CallFamily::activation},
+                               Spelling{"sigmoid", CallFamily::activation},
+                               Spelling{"silu", CallFamily::activation},
+                               Spelling{"softmax", CallFamily::softmax},
+                               Spelling{"threshold", CallFamily::activation},
+                               Spelling{"::cat", CallFamily::concat},
+                               Spelling{"catbackward", CallFamily::concat},
+                               Spelling{"concat", CallFamily::concat},
+                               Spelling{"view", CallFamily::movement},
+                               Spelling{"reshape", CallFamily::movement},
+                               Spelling{"flatten", CallFamily::movement},
+                               Spelling{"transpose", CallFamily::movement},
+                               Spelling{"permute", CallFamily::movement},
+                               Spelling{"contiguous", CallFamily::movement},
+                               Spelling{"slice", CallFamily::movement},
+                               Spelling{"select", CallFamily::movement},
+                               Spelling{"split", CallFamily::movement},
+                               Spelling{"chunk", CallFamily::movement},
+                               Spelling{"expand", CallFamily::movement},
+                               Spelling{"unbind", CallFamily::movement},
+                               Spelling{"squeeze", CallFamily::movement},
+                               Spelling{"::to", CallFamily::movement},
+                               Spelling{"copy", CallFamily::movement},
+                               Spelling{"clone", CallFamily::movement},
+                               Spelling{"::t", CallFamily::movement},
+                               Spelling{"tbackward", CallFamily::movement},
+                               Spelling{"::detach", CallFamily::movement}};
 
 bool ends_in(std::string_view name, std::string_view operation) {
     return name == operation || (name.starts_with(operation) && name.substr(operation.size()) == "_");
 }
 
 struct FamilyOfOp {
-    Family operator()(const Conv&) const { return Family::convolution; }
-    Family operator()(const ConvTranspose&) const { return Family::transposed_convolution; }
-    Family operator()(const MatMul&) const { return Family::product; }
-    Family operator()(const BatchNorm&) const { return Family::batch_norm; }
-    Family operator()(const LayerNorm&) const { return Family::layer_norm; }
-    Family operator()(const Pool&) const { return Family::pool; }
-    Family operator()(const Embedding&) const { return Family::embedding; }
-    Family operator()(const EmbeddingBag&) const { return Family::embedding; }
-    Family operator()(const SoftmaxLoss&) const { return Family::loss; }
-    Family operator()(const Attention&) const { return Family::attention; }
-    Family operator()(const Activation&) const { return Family::activation; }
-    Family operator()(const Add&) const { return Family::add; }
-    Family operator()(const Dropout&) const { return Family::dropout; }
-    Family operator()(const Concat&) const { return Family::concat; }
-    Family operator()(const Softmax&) const { return Family::softmax; }
-    Family operator()(const Flatten&) const { return Family::movement; }
-    Family operator()(const auto&) const { return Family::other; }
+    CallFamily operator()(const Conv&) const { return CallFamily::convolution; }
+    CallFamily operator()(const ConvTranspose&) const { return CallFamily::transposed_convolution; }
+    CallFamily operator()(const MatMul&) const { return CallFamily::product; }
+    CallFamily operator()(const BatchNorm&) const { return CallFamily::batch_norm; }
+    CallFamily operator()(const LayerNorm&) const { return CallFamily::layer_norm; }
+    CallFamily operator()(const Pool&) const { return CallFamily::pool; }
+    CallFamily operator()(const Embedding&) const { return CallFamily::embedding; }
+    CallFamily operator()(const EmbeddingBag&) const { return CallFamily::embedding; }
+    CallFamily operator()(const SoftmaxLoss&) const { return CallFamily::loss; }
+    CallFamily operator()(const Attention&) const { return CallFamily::attention; }
+    CallFamily operator()(const Activation&) const { return CallFamily::activation; }
+    CallFamily operator()(const Add&) const { return CallFamily::add; }
+    CallFamily operator()(const Dropout&) const { return CallFamily::dropout; }
+    CallFamily operator()(const Concat&) const { return CallFamily::concat; }
+    CallFamily operator()(const Softmax&) const { return CallFamily::softmax; }
+    CallFamily operator()(const Flatten&) const { return CallFamily::movement; }
+    CallFamily operator()(const auto&) const { return CallFamily::other; }
 };
 
 Agreement same(std::int64_t a, std::int64_t b) { return a == b ? Agreement::equal : Agreement::different; }
@@ -155,7 +155,7 @@ struct Agrees {
 
 }  // namespace
 
-Family family_of(const Op& op) { return std::visit(FamilyOfOp{}, op); }
+CallFamily family_of(const Op& op) { return std::visit(FamilyOfOp{}, op); }
 
 std::string_view short_name(std::string_view name) {
     constexpr std::string_view engine = "autograd::engine::evaluate_function: ";
@@ -163,11 +163,11 @@ std::string_view short_name(std::string_view name) {
     return name;
 }
 
-Family family_of(std::string_view full) {
+CallFamily family_of(std::string_view full) {
     const std::string_view name = short_name(full);
-    if (ends_in(name, "aten::add") || name.starts_with("AddBackward")) return Family::add;
-    if (name == "aten::mm" || name == "aten::matmul" || name.starts_with("MmBackward")) return Family::product;
-    if (name == "aten::mean" || name.starts_with("MeanBackward")) return Family::pool;
+    if (ends_in(name, "aten::add") || name.starts_with("AddBackward")) return CallFamily::add;
+    if (name == "aten::mm" || name == "aten::matmul" || name.starts_with("MmBackward")) return CallFamily::product;
+    if (name == "aten::mean" || name.starts_with("MeanBackward")) return CallFamily::pool;
     std::string lower(name);
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     for (const auto& [part, family] : spellings) {
@@ -176,7 +176,7 @@ Family family_of(std::string_view full) {
         if (part == "::t" && lower != "aten::t") continue;
         return family;
     }
-    return Family::other;
+    return CallFamily::other;
 }
 
 Shapes shapes_in(std::string_view text) {

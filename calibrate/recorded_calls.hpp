@@ -14,7 +14,7 @@ namespace rehearse::calibrate {
 
 /// Operators that are told apart. Those before `activation` are matched with layers by order and shape; the others are
 /// found between them.
-enum class Family : std::uint8_t {
+enum class CallFamily : std::uint8_t {
     convolution,
     transposed_convolution,
     product,
@@ -32,11 +32,11 @@ enum class Family : std::uint8_t {
     movement,  // views, copies, transpositions
     other
 };
-constexpr bool is_anchor(Family family) { return family < Family::activation; }
+constexpr bool is_anchor(CallFamily family) { return family < CallFamily::activation; }
 
-Family family_of(const Op& op);
+CallFamily family_of(const Op& op);
 /// Of an operator of the forward pass, "aten::conv2d", or a node of the backward pass, "ConvolutionBackward0".
-Family family_of(std::string_view name);
+CallFamily family_of(std::string_view name);
 /// "autograd::engine::evaluate_function: ConvolutionBackward0" without what every node begins with.
 std::string_view short_name(std::string_view name);
 

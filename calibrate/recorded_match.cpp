@@ -17,7 +17,7 @@ namespace {
 
 struct Call {
     std::size_t index;
-    Family family;
+    CallFamily family;
     std::string_view name;
     Shapes shapes;
 };
@@ -75,7 +75,7 @@ private:
         for (std::size_t i = call; i < call + run; ++i) {
             const Call& each = calls_[anchor_calls_[i]];
             const ProductShape shape = product_shape(each.name, each.shapes);
-            if (each.family != Family::product || shape.depth != op->k || shape.rows != op->m * batch_) return 0;
+            if (each.family != CallFamily::product || shape.depth != op->k || shape.rows != op->m * batch_) return 0;
             columns += shape.columns;
         }
         return columns == op->n ? 4 : 0;
@@ -155,7 +155,7 @@ private:
             if (std::holds_alternative<Attention>(op)) return i;
             if (is_anchor(family_of(op)) && taken_[static_cast<std::size_t>(i)]) break;
             if (taken_[static_cast<std::size_t>(i)] || !does_work(op)) continue;
-            if (family_of(op) == call.family && call.family != Family::other) return i;
+            if (family_of(op) == call.family && call.family != CallFamily::other) return i;
             if (is_made_of(op, call)) return i;
         }
         return no_layer;
@@ -163,15 +163,16 @@ private:
 
     // Layers that a framework makes of several calls, or that a compiler joined with what follows them.
     static bool is_made_of(const Op& op, const Call& call) {
-        const Family family = call.family;
+        const CallFamily family = call.family;
         if (std::holds_alternative<Attention>(op)) return true;
-        if (std::holds_alternative<Embedding>(op)) return family == Family::embedding || family == Family::add;
-        if (std::holds_alternative<SoftmaxLoss>(op)) return family == Family::loss;
-        if (const auto* conv = std::get_if<Conv>(&op)) return conv->relu && family == Family::activation;
+        if (std::holds_alternative<Embedding>(op)) return family == CallFamily::embedding || family == CallFamily::add;
+        if (std::holds_alternative<SoftmaxLoss>(op)) return family == CallFamily::loss;
+        if (const auto* conv = std::get_if<Conv>(&op)) return conv->relu && family == CallFamily::activation;
         if (const auto* norm = std::get_if<BatchNorm>(&op)) {
-            return (norm->relu && family == Family::activation) || (norm->add && family == Family::add);
+            return (norm->relu && family == CallFamily::activation) || (norm->add && family == CallFamily::add);
         }
-        if (const auto* product = std::get_if<MatMul>(&op)) return product->activation && family == Family::activation;
+        if (const auto* product = std::get_if<MatMul>(&op))
+            return product->activation && family == CallFamily::activation;
         return false;
     }
 
@@ -198,8 +199,8 @@ private:
 
     // Without numbers: nodes of a family in the opposite order of the calls of that family.
     void nodes_by_kind() {
-        std::map<Family, std::vector<int>> of_calls;
-        std::map<Family, std::vector<std::size_t>> of_nodes;
+        std::map<CallFamily, std::vector<int>> of_calls;
+        std::map<CallFamily, std::vector<std::size_t>> of_nodes;
         for (const Call& call : calls_) {
             if (match_.layer[call.index] != no_layer) {
                 of_calls[call.family].push_back(match_.layer[call.index]);
@@ -207,10 +208,10 @@ private:
         }
         for (std::size_t i = 0; i < step_.calls; ++i) {
             if (step_.call(i).part != RecordedCall::Part::backward) continue;
-            const Family family = family_of(step_.name(i));
+            const CallFamily family = family_of(step_.name(i));
             // The loss is one call and two nodes.
             if (step_.name(i).find("LogSoftmax") != std::string_view::npos) continue;
-            if (family != Family::movement && family != Family::other) of_nodes[family].push_back(i);
+            if (family != CallFamily::movement && family != CallFamily::other) of_nodes[family].push_back(i);
         }
         for (auto& [family, nodes] : of_nodes) {
             const std::vector<int>& layers = of_calls[family];
@@ -237,7 +238,7 @@ private:
     [[noreturn]] void nothing_matches() const {
         const std::string& path = step_.recording->path;
         const auto call = std::ranges::find_if(calls_, [](const Call& each) {
-            return each.family == Family::convolution || each.family == Family::product;
+            return each.family == CallFamily::convolution || each.family == CallFamily::product;
         });
         if (call == calls_.end()) {
             throw InputError(

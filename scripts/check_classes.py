@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds classes to 25 methods and 15 data members. A larger one says why in the comment above it, after "Large:".
+Holds names to one type each: two types of one name in one namespace share what the linker keeps once.
 
-Prints file:line: what for every class without a reason, and for every reason that no class needs any more, and exits
-with 1 when there is one.
+Prints file:line: what for every class without a reason, for every reason that no class needs any more, and for every
+name that headers give to two types, and exits with 1 when there is one.
 --list prints the large ones with their reasons instead.
 """
 import argparse
@@ -18,6 +19,7 @@ NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\
 HEAD = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 LABEL = re.compile(r"^\s*(?:(?:public|private|protected)\s*:\s*)*")
 NO_MEMBER = re.compile(r"(?:using|friend|static_assert|static constexpr|enum|struct|class|union)\b|template\s*<[^{;]*>\s*(?:struct|class)\b")
+SCOPES = re.compile(r"\bnamespace\s*([\w:]*)\s*\{|\b(?:class|struct|union|enum(?:\s+class)?)\s+(\w+(?:::\w+)*)(?:\s+final)?\s*(?::(?!:)[^;{()]*)?\{|[{}]")
 OPERATOR = re.compile(r"\boperator\s*[^\w\s(]+|\boperator\s*\(\)")
 ARGUMENTS = re.compile(r"<[^<>]*>")
 REASON = re.compile(r"\bLarge: (.*)")
@@ -91,6 +93,38 @@ def classes(root):
             yield f"{place.as_posix()}:{line + 1}", match[1], methods, members, reason[1] if reason else ""
 
 
+def types(text):
+    """(offset, name with its namespaces) of the types of a blanked file that stand in named namespaces."""
+    scopes = []
+    for match in SCOPES.finditer(text):
+        if match[0] == "}":
+            del scopes[-1:]
+            continue
+        if match[2] and all(scopes):
+            yield match.start(), "::".join([*scopes, match[2]])
+        scopes.append("" if match[2] else match[1] or "")  # nothing within a body or an unnamed namespace is seen elsewhere
+
+
+def twice(root):
+    """A line for each name that two files give to a type, one of them a header. Tests are held to what they link."""
+    first, found = {}, []
+    paths = [p for suffix in ("hpp", "cpp") for p in root.glob(f"*/**/*.{suffix}")]
+    for path in sorted(paths, key=lambda p: (p.relative_to(root).parts[0] in OUTSIDE, p.suffix == ".cpp", p)):
+        place = path.relative_to(root)
+        if place.parts[0] in OUTSIDE - {"tests"}:
+            continue
+        text = blanked(path.read_text(encoding="utf-8", errors="replace"))
+        for at, name in types(text):
+            other = first.get(name)
+            if other is None:
+                if place.parts[0] != "tests":
+                    first[name] = place
+            elif other != place and other.suffix == ".hpp":
+                line = text.count("\n", 0, at) + 1
+                found.append(f"{place.as_posix()}:{line}: {name} is a type of {other.as_posix()}, too: name one of them otherwise")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
@@ -106,6 +140,7 @@ def main():
                          (reason if reason else 'split it, or say why above it, after "Large:"'))
         if reason and not large and not arguments.list:
             found.append(f"{place}: {name} has {methods} methods and {members} members and is not large: delete its reason")
+    found += [] if arguments.list else twice(arguments.root)
     print("\n".join(found) if found else "classes: good")
     return 1 if found and not arguments.list else 0
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "models/onnx/infer.hpp"
+#include "models/onnx/infer_walk.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -18,12 +19,6 @@ using Data = std::shared_ptr<const Values>;
 constexpr double most_work = 1 << 28;  // multiply-adds of a product of constants
 
 Data kept(Values values) { return std::make_shared<const Values>(std::move(values)); }
-
-std::vector<std::int64_t> strides_of(const Shape& shape) {
-    std::vector<std::int64_t> strides(shape.size(), 1);
-    for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-    return strides;
-}
 
 Shape indices_of(std::int64_t place, const Shape& shape) {
     Shape indices(shape.size());

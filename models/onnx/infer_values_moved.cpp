@@ -55,8 +55,8 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
     }
     if (type != "Slice" && type != "Transpose") return nullptr;
     // Element i of the result is element `offset + strides * indices` of the operand.
-    std::vector<std::int64_t> strides(from.size(), 1), steps(shape.size());
-    for (std::size_t i = from.size(); i-- > 1;) strides[i - 1] = strides[i] * from[i];
+    const Sizes strides = strides_of(from);
+    Sizes steps(shape.size());
     std::int64_t offset = 0;
     if (type == "Transpose") {
         const auto perm = list(node, "perm");

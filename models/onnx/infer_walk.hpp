@@ -11,13 +11,26 @@ namespace rehearse::models {
 
 inline std::size_t place(std::int64_t at) { return static_cast<std::size_t>(at); }
 
+/// The next stride; 0 where 64 bits do not hold it, as of a tensor without elements, whose strides nobody takes.
+inline std::int64_t next_stride(std::int64_t stride, std::int64_t size) {
+    std::int64_t next = 0;
+    return __builtin_mul_overflow(stride, size, &next) ? 0 : next;
+}
+
+/// How far apart neighbours along each dimension lie.
+inline Sizes strides_of(const Shape& shape) {
+    Sizes strides(shape.size(), 1);
+    for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = next_stride(strides[i], shape[i]);
+    return strides;
+}
+
 /// How far apart the elements of an operand of shape `from` are, by the dimensions of `to`, to which it broadcasts.
 inline Sizes steps_of(const Shape& from, const Shape& to) {
     Sizes steps(to.size(), 0);
     std::int64_t stride = 1;
     for (std::size_t i = from.size(); i-- > 0;) {
         steps[i + to.size() - from.size()] = from[i] == 1 ? 0 : stride;
-        stride *= from[i];
+        stride = next_stride(stride, from[i]);
     }
     return steps;
 }

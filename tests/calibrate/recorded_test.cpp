@@ -148,13 +148,13 @@ std::map<std::string, double> times_of(const Timeline& timeline) {  // us, of th
 }
 
 TEST(Recorded, FamiliesAndShapesAreReadOutOfNames) {
-    EXPECT_EQ(family_of("aten::cudnn_convolution"), Family::convolution);
-    EXPECT_EQ(family_of("autograd::engine::evaluate_function: AddmmBackward0"), Family::product);
-    EXPECT_EQ(family_of("aten::add_"), Family::add);
-    EXPECT_EQ(family_of("aten::tanh"), Family::activation);
-    EXPECT_EQ(family_of("aten::t"), Family::movement);
-    EXPECT_EQ(family_of("aten::log_softmax"), Family::loss);
-    EXPECT_EQ(family_of("aten::_softmax"), Family::softmax);
+    EXPECT_EQ(family_of("aten::cudnn_convolution"), CallFamily::convolution);
+    EXPECT_EQ(family_of("autograd::engine::evaluate_function: AddmmBackward0"), CallFamily::product);
+    EXPECT_EQ(family_of("aten::add_"), CallFamily::add);
+    EXPECT_EQ(family_of("aten::tanh"), CallFamily::activation);
+    EXPECT_EQ(family_of("aten::t"), CallFamily::movement);
+    EXPECT_EQ(family_of("aten::log_softmax"), CallFamily::loss);
+    EXPECT_EQ(family_of("aten::_softmax"), CallFamily::softmax);
     EXPECT_THAT(shapes_in("[[2, 256], [5, 256], []]"),
                 ElementsAre(ElementsAre(2, 256), ElementsAre(5, 256), ElementsAre()));
     EXPECT_TRUE(shapes_in("").empty());

@@ -10,11 +10,14 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check_classes.py"
 
 
-def check(text, *options):
+def check(text, *options, **others):
+    """The exit code and what is printed of core/a.hpp with `text`, and of `others`: core/NAME.hpp, or .cpp after "in_"."""
     with tempfile.TemporaryDirectory() as directory:
         core = pathlib.Path(directory, "core")
         core.mkdir()
         core.joinpath("a.hpp").write_text(text, encoding="utf-8")
+        for name, other in others.items():
+            core.joinpath(f"{name}.cpp" if name.startswith("in_") else f"{name}.hpp").write_text(other, encoding="utf-8")
         result = subprocess.run([sys.executable, str(SCRIPT), "--root", directory, *options], capture_output=True, text=True,
                                 check=False)
         return result.returncode, result.stdout.strip()
@@ -56,6 +59,19 @@ class CheckClasses(unittest.TestCase):
     def test_what_stands_in_comments_and_texts_does_not_count(self):
         quoted = '    // struct C { int x; };\n    const char* text = "class D { int a(); };";\n'
         self.assertEqual(check(f"struct A {{\n{quoted}{members(14)}}};\n"), (0, "classes: good"))
+
+    def test_a_name_of_two_types_is_named_in_the_later_file(self):
+        one, other = "namespace a::b {\nstruct S { int x; };\n}\n", "namespace a {\nnamespace b {\nenum class S { x };\n}\n}\n"
+        code, text = check(one, z=other)
+        self.assertEqual(code, 1)
+        self.assertEqual(text, "core/z.hpp:3: a::b::S is a type of core/a.hpp, too: name one of them otherwise")
+        self.assertEqual(check(one, in_z=other)[0], 1)
+
+    def test_names_in_other_scopes_are_others(self):
+        one = "namespace a {\nstruct S { int x; };\nclass T {\n    struct Inner;\n};\n}\n"
+        for other in ("namespace b {\nstruct S { int y; };\n}\n", "namespace a {\nnamespace {\nstruct S { int y; };\n}\n}\n",
+                      "namespace a {\nvoid f() { struct S { int y; }; }\n}\n", "namespace a {\nstruct S;\nstruct T::Inner { int y; };\n}\n"):
+            self.assertEqual(check(one, in_z=other), (0, "classes: good"), other)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-namespace rehearse::trace {
+namespace rehearse::trace::importer {  // apart from trace/, which has a Field and a varint of its own
 
 struct Field {
     std::uint64_t number = 0, value = 0;  // of varints and fixed64
@@ -181,4 +181,4 @@ private:
     Shown shown_;
 };
 
-}  // namespace rehearse::trace
+}  // namespace rehearse::trace::importer

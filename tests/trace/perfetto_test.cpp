@@ -17,6 +17,8 @@
 
 namespace rehearse::trace {
 
+using namespace importer;
+
 namespace {
 
 Shown shown(const std::vector<Timeline>& timelines) {

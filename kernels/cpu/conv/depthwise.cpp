@@ -37,7 +37,7 @@ protected:
     Convolution conv_;
     Sweep sweep_;
     std::int64_t blocks_, plane_, weights_;
-    std::vector<Strip> strips_;
+    std::vector<RowStrip> strips_;
 };
 
 class DepthwiseConvolution final : public Depthwise {
@@ -80,7 +80,7 @@ private:
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         float* const summed = own + plane_;
         const bool bias = forward_ && conv_.op.bias;
-        for (const Strip& strip : strips_) {
+        for (const RowStrip& strip : strips_) {
             const std::int64_t columns = sweep_.grids[strip.grid].columns;
             if (bias) fill_with_bias(b, index % blocks_ * simd_.lanes, channels, strip.rows * columns, summed);
             simd_.sum_over_taps_by_lane({.src = own + strip.first * row,
@@ -142,7 +142,7 @@ private:
         const float* const diff = diff_planes(conv_, b, channel, channels, dst + dst_ + weights_);
         simd_.transpose(diff, pixels, channels, pixels, dst, simd_.lanes);
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
-        for (const Strip& strip : strips_) {
+        for (const RowStrip& strip : strips_) {
             const Grid& grid = sweep_.grids[strip.grid];
             for (const Tap& tap : grid.taps) {
                 simd_.sum_over_pixels_by_lane(

@@ -100,8 +100,8 @@ private:
         }
     }
 
-    void run_strip(const Buffers& b, std::int64_t image, std::int64_t panel, const Strip& strip, const float* weights,
-                   const float* packed, float* own) const {
+    void run_strip(const Buffers& b, std::int64_t image, std::int64_t panel, const RowStrip& strip,
+                   const float* weights, const float* packed, float* own) const {
         const Grid& grid = sweep_.grids[strip.grid];
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         const std::int64_t first_channel = panel * panel_;
@@ -149,7 +149,7 @@ private:
     std::int64_t in_, out_;  // channels of a group that are summed over, that are computed
     std::int64_t vectors_ = 1, panel_ = 1, blocks_ = 1, panels_ = 1, plane_ = 1, panel_weights_ = 1, chunk_ = 1;
     std::int64_t strip_ = 0, own_ = 0;  // own_: floats of a thread
-    std::vector<Strip> strips_;
+    std::vector<RowStrip> strips_;
     std::vector<std::vector<TapAt>> taps_;  // of each grid
 };
 

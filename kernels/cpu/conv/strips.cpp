@@ -7,8 +7,8 @@
 
 namespace rehearse::kernels::cpu {
 
-std::vector<Strip> cut_into_strips(const Sweep& sweep, std::int64_t panel, std::int64_t floats) {
-    std::vector<Strip> strips;
+std::vector<RowStrip> cut_into_strips(const Sweep& sweep, std::int64_t panel, std::int64_t floats) {
+    std::vector<RowStrip> strips;
     for (std::size_t g = 0; g < sweep.grids.size(); ++g) {
         const Grid& grid = sweep.grids[g];
         const std::int64_t most = std::max<std::int64_t>(1, floats / (grid.columns * panel));
@@ -18,9 +18,9 @@ std::vector<Strip> cut_into_strips(const Sweep& sweep, std::int64_t panel, std::
     return strips;
 }
 
-std::int64_t most_pixels(const Sweep& sweep, const std::vector<Strip>& strips) {
+std::int64_t most_pixels(const Sweep& sweep, const std::vector<RowStrip>& strips) {
     std::int64_t most = 0;
-    for (const Strip& strip : strips) most = std::max(most, strip.rows * sweep.grids[strip.grid].columns);
+    for (const RowStrip& strip : strips) most = std::max(most, strip.rows * sweep.grids[strip.grid].columns);
     return most;
 }
 
@@ -34,7 +34,7 @@ std::vector<std::vector<TapAt>> taps_of_grids(const Sweep& sweep, std::int64_t l
     return of_grids;
 }
 
-void store(const StripStore& to, const Strip& strip, const float* summed, float* turned) {
+void store(const StripStore& to, const RowStrip& strip, const float* summed, float* turned) {
     const Grid& grid = to.sweep.grids[strip.grid];
     const std::int64_t width = to.sweep.out_width;
     const std::int64_t channel = to.sweep.out_pixels();

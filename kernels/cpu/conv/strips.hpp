@@ -9,14 +9,14 @@
 
 namespace rehearse::kernels::cpu {
 
-struct Strip {
+struct RowStrip {
     std::size_t grid;
     std::int64_t first, rows;
 };
 
 /// Strips of at most `floats` in panels of `panel` channels, or of one row.
-std::vector<Strip> cut_into_strips(const Sweep& sweep, std::int64_t panel, std::int64_t floats);
-std::int64_t most_pixels(const Sweep& sweep, const std::vector<Strip>& strips);
+std::vector<RowStrip> cut_into_strips(const Sweep& sweep, std::int64_t panel, std::int64_t floats);
+std::int64_t most_pixels(const Sweep& sweep, const std::vector<RowStrip>& strips);
 
 /// The taps of each grid, in floats.
 std::vector<std::vector<TapAt>> taps_of_grids(const Sweep& sweep, std::int64_t lanes, std::int64_t panel);
@@ -30,6 +30,6 @@ struct StripStore {
 };
 
 /// `turned` has room for the strip once more.
-void store(const StripStore& to, const Strip& strip, const float* summed, float* turned);
+void store(const StripStore& to, const RowStrip& strip, const float* summed, float* turned);
 
 }  // namespace rehearse::kernels::cpu
