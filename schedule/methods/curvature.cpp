@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "schedule/axes/spatial.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
 #include "schedule/memory.hpp"
@@ -44,7 +45,6 @@ constexpr std::array conflicts{
     Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},
     Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
     Conflict{"tensor", When::later, "factors are of whole layers"},
-    Conflict{"spatial", When::later, "factors are of whole images"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
 };
@@ -158,7 +158,14 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
 
 void check_layers(const Plan& plan, Schedule& schedule) {
     const auto has_factors = [](const Layer& layer) { return is_preconditioned(layer.op); };
-    if (plan.methods.get<Curvature>().period == 0 || std::ranges::any_of(schedule.network.layers, has_factors)) return;
+    if (plan.methods.get<Curvature>().period == 0) return;
+    if (plan.methods.get<Edges>().apart) {
+        throw InputError(
+            fmt::format("--plan '{}': kfac with edges=apart: factors are of all pixels of a convolution, which that "
+                        "makes three of: leave out edges",
+                        plan.text));
+    }
+    if (std::ranges::any_of(schedule.network.layers, has_factors)) return;
     throw InputError(
         fmt::format("network '{}' has no dense layer or 2-D convolution of its own weights, without a fused "
                     "activation: kfac needs one",

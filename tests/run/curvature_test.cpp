@@ -19,6 +19,21 @@ TEST(Curvature, GivesTheDirectionsOfOneRank) {
     if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1"});
 }
 
+// Of images that ranks share each has the rows of its pixels, with what lies under the filters at its edges.
+TEST(Curvature, TakesThePixelsOfSharedImages) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    std::vector<const char*> plans{"data=1:kfac=1:damping=1,spatial=2", "data=1:kfac=2:damping=1,spatial=1x2"};
+    if (ranks() == 4)
+        plans = {"data=2:kfac=2:damping=1,spatial=2", "data=1:kfac=1:damping=1,spatial=2x2",
+                 "pipe=2,data=1:kfac=1:damping=1,spatial=2"};
+    for (const char* plan : plans) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(test::images(), plan, 4, 3, Optimizer::sgd, {.learning_rate = 0.001F});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.
 TEST(Curvature, TakesWhatAdasumCombines) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";

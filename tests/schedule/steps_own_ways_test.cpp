@@ -178,6 +178,7 @@ TEST(DataParallelByMethod, CurvatureIsNewOncePerStep) {
     EXPECT_THROW(parse_plan("data:kfac=2:microbatches=2"), InputError);
     EXPECT_THROW(parse_plan("data:damping=0.1"), InputError);
     EXPECT_THROW(schedule_of(residual(), "data:kfac=0", 1), InputError);
+    EXPECT_THROW(schedule_of(residual(), "data=1:kfac=1,spatial=2:edges=apart", 2), InputError);
 }
 
 // Zhang et al. 2015, asynchronous: updates of the rank's own model, then that goes to the servers.
