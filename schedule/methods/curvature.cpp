@@ -42,7 +42,7 @@ constexpr std::array words{
 constexpr std::array conflicts{
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
     Conflict{"dense=shared", When::later, "factors are of whole layers"},
-    Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},
+    Conflict{"bottom=one", When::later, "one rank has layers that others would invert"},
     Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
     Conflict{"tensor", When::later, "factors are of whole layers"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},

@@ -34,6 +34,18 @@ TEST(Curvature, TakesThePixelsOfSharedImages) {
     }
 }
 
+// Beside tables that ranks look up for each other, whose rows are updated at once by their gradients as they are.
+TEST(Curvature, IsOfTheDenseLayersBesideSharedTables) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    for (const char* plan : {"data:kfac=1:damping=1:tables=shared", "data:kfac=2:damping=1:tables=shared:zero=1"}) {
+        SCOPED_TRACE(plan);
+        const Options options{.learning_rate = 0.01F, .momentum = 0};
+        const Result result = train_checked(test::tiny_dlrm(4), plan, 4, 3, Optimizer::sgd, options);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.
 TEST(Curvature, TakesWhatAdasumCombines) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
