@@ -100,11 +100,6 @@ void SynchronousMethod::complete(std::span<ReadyStep> steps) {
     if (gathers_weights(rank_.rank_class)) spoil_what_is_let_go(steps);
 }
 
-std::size_t means_summed(const RankContext& rank, int bucket) {
-    if (std::ranges::none_of(rank.schedule.classes, combines_gradients)) return 1;
-    return shards_in(rank.schedule.mesh, rank.part().buckets[at(bucket)].axis, rank.rank).size();
-}
-
 // Adasum combines means. What several ranks make together of their samples (the gradients of experts, of dense layers
 // that they share) is a sum of their own means; and what is combined grows with its vectors, so that it can be divided
 // afterwards.
@@ -112,7 +107,8 @@ void SynchronousMethod::average_what_is_shared(std::span<ReadyStep> steps) const
     for (ReadyStep& ready : steps) {
         const auto* const update = std::get_if<Update>(&ready.step->action);
         if (update == nullptr) continue;
-        const std::size_t summed = means_summed(rank_, update->bucket);
+        const std::size_t summed =
+            means_summed(rank_.schedule, rank_.part().buckets[at(update->bucket)].axis, rank_.rank);
         if (summed == 1) continue;
         const std::span<float> gradients = rank_.tensors.bucket(update->bucket).applied;
         ready.before = [gradients, summed] {

@@ -35,8 +35,4 @@ private:
     std::map<int, std::vector<std::byte>> sums_;
 };
 
-/// By what the gradients of a bucket are divided before they are applied: with Adasum the number of means that its ranks
-/// have summed, else 1.
-std::size_t means_summed(const RankContext& rank, int bucket);
-
 }  // namespace rehearse::run

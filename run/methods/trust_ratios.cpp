@@ -14,7 +14,7 @@
 #include "core/methods/trust_ratios.hpp"
 #include "kernels/convert.hpp"
 #include "run/methods/method.hpp"
-#include "run/methods/synchronous.hpp"
+#include "run/pieces.hpp"
 #include "run/train.hpp"
 
 namespace rehearse::run {
@@ -188,7 +188,9 @@ private:
         };
         const float of_first = corrected(by.momentum), of_second = corrected(by.second_factor);
         const float epsilon = by.epsilon > 0 ? by.epsilon : default_epsilon(Optimizer::lamb);
-        const float scale = rank_.scale.applied() * static_cast<float>(means_summed(rank_, of.bucket));
+        const float scale =
+            rank_.scale.applied() *
+            static_cast<float>(means_summed(rank_.schedule, rank_.part().buckets[at(of.bucket)].axis, rank_.rank));
         for (const TensorPiece& piece : of.tensors) {
             double squares = 0, steps = 0;
             for (auto i = at(piece.begin); i < at(piece.end); ++i) {

@@ -123,7 +123,6 @@ constexpr std::string_view whole_gradients = "it combines whole gradients of one
 constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
     Conflict{"compress=fp16", When::never, whole_gradients},
-    Conflict{"tables=shared", When::later, "rows are updated by sums, as soon as their gradients have come"},
     Conflict{"16-bit gradients", When::never, whole_gradients, {}, "choose --precision fp32"},
     Conflict{"compress=1bit", When::never, gathered_instead},
     Conflict{"compress=top", When::never, gathered_instead},
