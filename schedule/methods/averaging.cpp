@@ -53,7 +53,6 @@ constexpr std::array conflicts{
     Conflict{"lag=1", When::never, "gradients are applied at once"},
     Conflict{"dense=shared", When::never, "ranks share no layer, as each has a model of its own"},
     Conflict{"tables=shared", When::never, "there is one model"},
-    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
     Conflict{"sequence=on", When::never, "gradients of shared rows are sums"},
     Conflict{"microbatches", When::never, "it says itself in how many parts the batch is"},

@@ -108,6 +108,19 @@ TEST(Methods, GoWithOtherAxes) {
     }
 }
 
+// Stages of a pipeline that is not drained have weights of earlier updates; what is averaged after the last one is of
+// one age, and so is what is pulled after the first.
+TEST(Methods, ModelsThatPipelinesTrainAreAveraged) {
+    if (ranks() != 4 && ranks() != 8) GTEST_SKIP() << "on 4 and 8 ranks";
+    const std::string pipe = fmt::format("pipe={}:schedule=pipedream,data=2:local=", ranks() / 2);
+    for (const char* by : {"1", "4", "3:elastic=0.25", "4:elastic=0.25:average_momentum=0.5", "2:bucket=1kB"}) {
+        SCOPED_TRACE(by);
+        const Result result = train_checked(tower(), pipe + by, 12, 3, Optimizer::sgd, {.learning_rate = 0.02F});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
 // McMahan et al. 2017, algorithm 1: models weigh as much as the samples that they were trained on.
 TEST(Methods, ModelsOfUnevenSharesAreWeighed) {
     if (ranks() != 2) GTEST_SKIP() << "on two ranks";
