@@ -4,8 +4,10 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/weight_versions.hpp"
 #include "run/reference/single_rank.hpp"
+#include "run/reference/written_out_curvature.hpp"
 
 namespace rehearse::run {
 
@@ -83,6 +85,7 @@ Trained train_models(const SingleRank& single, RankIndex rank, int perturbation)
         const std::vector<std::vector<double>> apart = all.differences();
         for (std::size_t i = 0; i < all.models.size(); ++i) {
             const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
+            WrittenOutCurvature curvature{schedule, perturbation};  // of this model's own samples, as they come first
             bool pulled = !elastic;
             std::vector<std::vector<float>> after{{all.weights(i).begin(), all.weights(i).end()}};
             for (std::int64_t part = 0; part < parts; ++part) {
@@ -92,6 +95,10 @@ Trained train_models(const SingleRank& single, RankIndex rank, int perturbation)
                 assign(model.tensors().gradients(),
                        single.gradients_of_shard(model, step, shard, static_cast<int>(part)));
                 if (stale) std::ranges::copy(after.back(), all.weights(i).begin());
+                if (schedule.methods.get<Curvature>().period > 0) {
+                    if (part == 0) curvature.add(model);
+                    curvature.precondition(model);
+                }
                 single.update(model);
                 if (!pulled) all.pull(i, apart[i]);
                 pulled = true;

@@ -60,10 +60,10 @@ constexpr std::array conflicts{
     Conflict{"compress=fp16", When::never, "no gradients are sent"},
     Conflict{"compress=1bit", When::never, "no gradients are sent"},
     Conflict{"compress=top", When::never, "no gradients are sent"},
-    Conflict{"kfac", When::later, "factors would be of many models"},
 };
 constexpr std::array conflicts_of_learners{
     Conflict{"pipe", When::later, "each of a device's models is whole on it"},
+    Conflict{"kfac", When::later, "factors would be of many models"},
 };
 constexpr std::array needs_local{Need{"local", "local=N", "how many updates lie between"}};
 constexpr std::array needs_elastic{

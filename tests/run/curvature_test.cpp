@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/error.hpp"
 #include "run/methods/factors.hpp"
 #include "tests/run/written_out.hpp"
 
@@ -44,6 +45,20 @@ TEST(Curvature, IsOfTheDenseLayersBesideSharedTables) {
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
         EXPECT_LT(result.gradient_tolerance, 1e-3);
     }
+}
+
+// Each model has the factors of its own samples; a step has as many updates by them as lie between two means.
+TEST(Curvature, IsOfEachOfSeveralModels) {
+    if (ranks() == 8) GTEST_SKIP() << "its plans are for 2, 3 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 2) expect_as_written_out({"data:local=2:kfac=2:damping=1"}, Optimizer::adam, networks);
+    if (ranks() == 3)
+        expect_as_written_out({"data:local=3:elastic=0.25:kfac=3:damping=1:bucket=1kB"}, Optimizer::sgd, networks);
+    if (ranks() == 4) {
+        expect_as_written_out({"data:local=1:elastic=0.25:average_momentum=0.5:kfac=1:damping=1"}, Optimizer::sgd,
+                              networks);
+    }
+    EXPECT_THROW(test::schedule_of(test::dropping(), "data:local=2:kfac=3", ranks(), 6), InputError);
 }
 
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.
