@@ -177,7 +177,8 @@ public:
         require(is_axis(schedule_.mesh, communicate.axis), "a collective names an axis");
         if (!communicate.of_bucket()) return moved(communicate.layer(), communicate.micro_batch);
         require(in(communicate.bucket(), part_.buckets), "a collective names a bucket");
-        if (communicate.content == Content::compressed || communicate.content == Content::factors) return;
+        const Content content = communicate.content;
+        if (content == Content::compressed || content == Content::factors || content == Content::norms) return;
         const Bucket& bucket = part_.buckets[at(communicate.bucket())];
         const std::int64_t whole = communicate.axis == bucket.tie ? bucket.tied : bucket.elements;
         require(schedule_.methods.get<Synchronous>().whole_variables ? communicate.elements >= whole

@@ -32,7 +32,8 @@ enum class Content {
     differences,  // of these models from the average one, to their sum (elastic averaging)
     compressed,   // gradients in fewer bits, as a method has them, those of all ranks beside each other
     factors,      // of K-FAC (Curvature), the lower triangles of both, to their sum
-    directions    // gradients times K-FAC's inverses, from the rank that has made them to all
+    directions,   // gradients times K-FAC's inverses, from the rank that has made them to all
+    norms         // squares of LAMB's weights and directions, two a tensor of each bucket whose update waits for them
 };
 
 /// Something computed `times` times.
@@ -90,7 +91,7 @@ struct Load {
 /// The optimizer's step on the weights of one bucket, or on this rank's piece of them.
 struct Update {
     BucketIndex bucket{0};
-    Problem problem;      // an SgdUpdate, AdamUpdate or LambUpdate
+    Problem problem;      // an SgdUpdate, AdamUpdate (also of LAMB's pieces, whose norms are known) or LambUpdate
     AxisIndex sharded{};  // along which each rank updates its piece alone; of none: every rank updates all
 };
 

@@ -13,7 +13,6 @@ search::Result searched(const Network& network, const Machine& machine, const Jo
                         const std::vector<std::int64_t>& devices, int top) {
     search::Request request{.devices = devices, .job = job_of(words, 1), .simulated = top};
     request.framework = models::load_framework(words.framework);
-    request.variety.adaptive_updates = request.job.optimizer != Optimizer::lamb;
     const search::Listener listener{.say = {},
                                     .screening = [](std::int64_t, std::int64_t) { return check_interrupts(), true; },
                                     .simulating = [](std::int64_t, std::int64_t) { return check_interrupts(), true; }};

@@ -186,15 +186,6 @@ std::string stages_of_servers(const Asked& asked) {
     return {};
 }
 
-std::string pieces_under_lamb(const Asked& asked) {
-    if (asked.schedule.optimizer != Optimizer::lamb) return {};
-    return of_layers(asked.schedule, [](const Part& part, std::size_t i) {
-        const Layer& layer = part.network.layers[i];
-        return words(parameters(layer.op) > 0 && !part.origins[i].cuts.empty(),
-                     fmt::format("--optimizer lamb where ranks have pieces of layer '{}'", layer.name));
-    });
-}
-
 std::string pull_of_one(const Asked& asked) {
     const Averaging& averaging = asked.schedule.methods.get<Averaging>();
     const bool alone = shards(asked.schedule.mesh) == 1 && averaging.learners == 1 &&
@@ -319,8 +310,6 @@ std::span<const Limit> limits_of_plans() {
              const bool cuts = a.schedule.methods.get<Servers>().quorum < 1;
              return words(cuts && a.options.patience.value <= 0, "quorum without --patience");
          }},
-        {"LAMB where ranks have pieces of tensors",
-         "it needs the norms of whole tensors, and a rank knows those of its pieces", pieces_under_lamb},
         {"elastic with one model", "there is no average for it to be pulled to", pull_of_one},
         {"tables that ranks do not share evenly", "each rank keeps as many as the others, in this version",
          uneven_tables},

@@ -10,6 +10,7 @@
 #include "core/methods/combined_updates.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/methods/trust_ratios.hpp"
 #include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "run/limits.hpp"
@@ -138,6 +139,8 @@ std::span<const Limit> limits_of_devices() {
          "the gradient of a table that two stages share is turned on the host", tie_on_device},
         {"ring=on on a device", "blocks of attention are joined on the host",
          [](const Asked& a) { return on_device(a, a.schedule.methods.get<RingAttention>().on); }},
+        {"LAMB of pieces of tensors on a device", "their norms are taken on the host",
+         [](const Asked& a) { return on_device(a, has_known_norms(a.schedule)); }},
         {"tables=shared on a device", "rows of its tables are updated on the host", tables_on_device},
     });
     return rows;

@@ -72,6 +72,11 @@ std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
     return found;
 }
 
+std::size_t means_summed(const Schedule& schedule, int axis, RankIndex rank) {
+    if (std::ranges::none_of(schedule.classes, combines_gradients)) return 1;
+    return shards_in(schedule.mesh, axis, rank).size();
+}
+
 Joint joint_of(const Communication& op, std::int64_t samples) {
     Joint joint{samples / op.group, op.parts, op.group};
     for (std::size_t dim = 0; dim < op.shape.size(); ++dim) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/methods/synchronous.hpp"
+#include "core/methods/trust_ratios.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/methods/buckets.hpp"
@@ -154,6 +155,17 @@ int BucketSteps::append(Communicate action, std::vector<int> after, std::string 
     return context_.append(std::move(name), stream, std::move(action), std::move(after));
 }
 
+namespace {
+
+// On pieces of tensors LAMB is Adam, with each tensor's own rate (methods/trust_ratios.cpp).
+Optimizer optimizer_of(const Schedule& schedule, const Part& part, const Bucket& bucket, int sharded) {
+    const bool whole = schedule.methods.get<Synchronous>().whole_variables ||
+                       axes_of_norms(schedule.mesh, part, bucket, sharded).empty();
+    return schedule.optimizer == Optimizer::lamb && !whole ? Optimizer::adam : schedule.optimizer;
+}
+
+}  // namespace
+
 void BucketSteps::update() {
     for (const auto& method : methods_) method->before_updates();
     for (const auto& method : methods_) {
@@ -167,14 +179,15 @@ void BucketSteps::update() {
         const Bucket& bucket = buckets_[at(b)];
         if (!updates(b) || updates_directly(context_.part.network, bucket)) continue;
         const std::int64_t ranks = how_.zero > 0 ? sharing(b) : 1;
-        const Op op = update_op(schedule.optimizer, (bucket.elements + ranks - 1) / ranks,
-                                tensors(context_.part.network, bucket));
+        const AxisIndex sharded{ranks > 1 ? bucket.axis : none};
+        const Op op = update_op(optimizer_of(schedule, context_.part, bucket, sharded),
+                                (bucket.elements + ranks - 1) / ranks, tensors(context_.part.network, bucket));
         const Problem problem{op, Pass::update, 1, update_type(schedule.precision)};
         std::vector<int> after = std::exchange(all_sums, {});
         after.push_back(context_.ready_by[at(b)]);
-        const int step = context_.append(
-            fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""), Stream::compute,
-            Update{BucketIndex{b}, problem, AxisIndex{ranks > 1 ? bucket.axis : none}}, std::move(after));
+        const int step =
+            context_.append(fmt::format("bucket{}:update{}", b, context_.options.asynchronous ? which_time() : ""),
+                            Stream::compute, Update{BucketIndex{b}, problem, sharded}, std::move(after));
         for (const auto& method : methods_) method->updated(step);
         if (ranks > 1 && how_.zero < 3)
             context_.weights_by.push_back(append(message(b, CollectiveKind::all_gather), {step}));

@@ -74,8 +74,7 @@ void add_chunks(const Choices& base, const Variety& variety, std::vector<Choices
         all.push_back(base);
         all.back().chunks = chunks;
     }
-    vary(all, several && (variety.adaptive_updates || variety.zero) ? 3 : 0,
-         [](Choices& each, int zero) { each.zero = zero; });
+    vary(all, several ? 3 : 0, [](Choices& each, int zero) { each.zero = zero; });
     if (several && variety.zero) std::erase_if(all, [&](const Choices& each) { return each.zero != *variety.zero; });
     vary(all, std::ssize(recomputations) - 1, [](Choices& each, int which) { each.recompute = recomputations[which]; });
     vary(all, base.shape.tensor > 1 && variety.sequence ? 1 : 0,

@@ -65,8 +65,7 @@ std::int64_t experts_of(const Network& network);
 struct Variety {
     int chunks = 4;
     bool sequence = true;
-    bool overlap = true;           // without it, too
-    bool adaptive_updates = true;  // false: the optimizer cannot update pieces of tensors (LAMB), so no ZeRO
+    bool overlap = true;  // without it, too
     // What the framework has settled for gradients that several ranks share:
     std::optional<int> zero{};          // ZeRO's stage
     std::optional<bool> overlapping{};  // of their sums with the backward pass

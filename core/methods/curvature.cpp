@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "core/methods/servers.hpp"
 
 namespace rehearse {
@@ -76,6 +77,7 @@ MatMul dense_of(const Part& part, int bucket) {
 }
 
 std::int64_t shards_with_factors(const Schedule& schedule) {
+    if (schedule.methods.get<Averaging>().period > 0) return 1;
     const std::int64_t all = shards(schedule.mesh);
     if (schedule.methods.get<Servers>().count == 0) return all;
     const int groups = axis_index(schedule.mesh, "groups");

@@ -36,7 +36,7 @@ std::int64_t losses_of_sample(const Op& op);
 std::vector<int> preconditioned_alone(const Network& network);
 
 /// Shards whose ranks sum factors and share out the layers: all of them, or, where groups have servers in common, those
-/// of a group. A rank's place among these is shard_of it, modulo as many.
+/// of a group; 1 where ranks have models of their own. A rank's place among these is shard_of it, modulo as many.
 std::int64_t shards_with_factors(const Schedule& schedule);
 
 /// By bucket: the shard (shard_of a rank, below `shards`) that inverts, largest layers first, each to whom has least to

@@ -8,12 +8,12 @@
 namespace rehearse::run {
 
 extern const MethodRow synchronous, combined_updates, averaging, compression, sign_vote, servers, curvature, lag,
-    bilevel;
+    bilevel, trust_ratios;
 
 std::span<const MethodRow* const> methods() {
     // Of several that say what training means for one rank, the last one knows of the others.
     static constexpr std::array rows{&synchronous, &combined_updates, &averaging, &compression, &sign_vote,
-                                     &servers,     &curvature,        &lag,       &bilevel};
+                                     &servers,     &curvature,        &lag,       &bilevel,     &trust_ratios};
     return rows;
 }
 

@@ -107,8 +107,8 @@ void SynchronousMethod::average_what_is_shared(std::span<ReadyStep> steps) const
     for (ReadyStep& ready : steps) {
         const auto* const update = std::get_if<Update>(&ready.step->action);
         if (update == nullptr) continue;
-        const int axis = rank_.part().buckets[at(update->bucket)].axis;
-        const std::size_t summed = shards_in(rank_.schedule.mesh, axis, rank_.rank).size();
+        const std::size_t summed =
+            means_summed(rank_.schedule, rank_.part().buckets[at(update->bucket)].axis, rank_.rank);
         if (summed == 1) continue;
         const std::span<float> gradients = rank_.tensors.bucket(update->bucket).applied;
         ready.before = [gradients, summed] {

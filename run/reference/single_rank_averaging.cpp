@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What models of the ranks' own, and their average, mean: local SGD, elastic averaging, learners.
+#include <algorithm>
+
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/curvature.hpp"
+#include "core/weight_versions.hpp"
 #include "run/reference/single_rank.hpp"
+#include "run/reference/written_out_curvature.hpp"
 
 namespace rehearse::run {
 
@@ -74,19 +79,30 @@ Trained train_models(const SingleRank& single, RankIndex rank, int perturbation)
         if (options.taken.empty()) return part / schedule.methods.get<Averaging>().period == learner;
         return options.taken[at(shard)][at(step)][at(part)] == learner;
     };
+    // Stages of a pipeline that is not drained have weights of earlier updates of the step (PipeDream).
+    const bool stale = std::ranges::any_of(schedule.classes, [](const RankClass& c) { return weight_versions(c) > 1; });
     for (int step = 0; step < options.steps; ++step) {
         const std::vector<std::vector<double>> apart = all.differences();
         for (std::size_t i = 0; i < all.models.size(); ++i) {
             const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
+            WrittenOutCurvature curvature{schedule, perturbation};  // of this model's own samples, as they come first
             bool pulled = !elastic;
+            std::vector<std::vector<float>> after{{all.weights(i).begin(), all.weights(i).end()}};
             for (std::int64_t part = 0; part < parts; ++part) {
                 if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
                 Program& model = *all.models[i];
+                if (stale) single.put_stale_weights(model, after, static_cast<int>(part));
                 assign(model.tensors().gradients(),
                        single.gradients_of_shard(model, step, shard, static_cast<int>(part)));
+                if (stale) std::ranges::copy(after.back(), all.weights(i).begin());
+                if (schedule.methods.get<Curvature>().period > 0) {
+                    if (part == 0) curvature.add(model);
+                    curvature.precondition(model);
+                }
                 single.update(model);
                 if (!pulled) all.pull(i, apart[i]);
                 pulled = true;
+                if (stale) after.emplace_back(all.weights(i).begin(), all.weights(i).end());
             }
             if (!pulled) all.pull(i, apart[i]);
         }

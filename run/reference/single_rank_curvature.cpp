@@ -8,6 +8,7 @@
 
 #include "core/half.hpp"
 #include "core/index.hpp"
+#include "core/methods/averaging.hpp"
 #include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
@@ -214,6 +215,7 @@ void RoundedOnTheWire::round(std::span<float> gradients) {
 }
 
 Reference train_by_servers;  // single_rank_servers.cpp
+Reference train_models;      // single_rank_averaging.cpp
 
 namespace {
 
@@ -256,6 +258,7 @@ std::vector<std::vector<float>> made_by(const SingleRank& single, Lane& lane, in
 Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
     if (schedule.methods.get<Servers>().count > 0) return train_by_servers(single, rank, perturbation);
+    if (schedule.methods.get<Averaging>().period > 0) return train_models(single, rank, perturbation);
     const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
     std::vector<std::unique_ptr<Lane>> lanes;
     lanes.push_back(std::make_unique<Lane>(single, perturbation));

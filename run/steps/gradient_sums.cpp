@@ -53,12 +53,21 @@ GradientSums::GradientSums(RankContext& rank) : rank_(rank) {
     scratch_.allocate(rank.device);
 }
 
+// Along which ranks have the same weights as a layer; -1: nobody else has them.
+int GradientSums::axis_of(int layer) const {
+    for (const Bucket& bucket : rank_.part().buckets) {
+        if (std::ranges::find(bucket.layers, layer) != bucket.layers.end()) return bucket.axis;
+    }
+    return -1;
+}
+
 // The first micro-batch writes the gradient of the weights, each later one writes beside it, to be added; so does the
 // first where gradients are kept in another type than kernels make.
 void GradientSums::add_weights(ReadyStep& ready, const Compute& compute) {
     const Op& op = rank_.part().network.layers[at(compute.layer)].op;
     if (updates_directly(op)) {
-        ready.buffers.learning_rate = rank_.hyperparameters.learning_rate;
+        const auto means = static_cast<float>(means_summed(rank_.schedule, axis_of(compute.layer), rank_.rank));
+        ready.buffers.learning_rate = rank_.hyperparameters.learning_rate / means;
         return;
     }
     const kernels::View gradients = rank_.tensors.layer(compute.layer).gradients;

@@ -36,6 +36,7 @@ public:
     void pass_on(ReadyStep& ready, int layer, int micro_batch);
 
 private:
+    int axis_of(int layer) const;
     kernels::View part_of_scratch(std::size_t size, DataType type);
     /// Whether each micro-batch writes the gradient of this layer's weights anew.
     bool is_written_each_time(int layer) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/methods/trust_ratios.hpp"
 #include "kernels/convert.hpp"
 #include "run/train.hpp"
 
@@ -23,7 +24,8 @@ void Updates::prepare(ReadyStep& ready, const Update& update) {
     Problem problem = update.problem;
     if (update.sharded >= 0) {
         own = rank_.own_piece(update.bucket);
-        problem.op = update_op(optimizer, own.end - own.begin, 1);
+        const Optimizer by = by_known_norms(rank_.schedule, update) ? Optimizer::adam : optimizer;
+        problem.op = update_op(by, own.end - own.begin, 1);
     }
     counts_.try_emplace(update.bucket, 0);
     ready.kernel = &rank_.kernels.of_problem(problem);
@@ -34,7 +36,7 @@ void Updates::prepare(ReadyStep& ready, const Update& update) {
     if (!bucket.copy.empty()) ready.buffers.weights_copy = mine(bucket.copy);
     if (rank_.scale.on()) ready.scaled = ready.buffers.diff_weights;
     if (!bucket.second_moment.empty()) ready.buffers.second_moment = mine(bucket.second_moment);
-    if (optimizer == Optimizer::lamb) ready.buffers.tensor_sizes = bucket.tensor_sizes;
+    if (std::holds_alternative<LambUpdate>(problem.op)) ready.buffers.tensor_sizes = bucket.tensor_sizes;
     ready.buffers.second_factor = rank_.hyperparameters.second_factor;
     const float epsilon = rank_.hyperparameters.epsilon;
     ready.buffers.epsilon = epsilon > 0 ? epsilon : default_epsilon(optimizer);

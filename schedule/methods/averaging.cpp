@@ -53,7 +53,6 @@ constexpr std::array conflicts{
     Conflict{"lag=1", When::never, "gradients are applied at once"},
     Conflict{"dense=shared", When::never, "ranks share no layer, as each has a model of its own"},
     Conflict{"tables=shared", When::never, "there is one model"},
-    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
     Conflict{"sequence=on", When::never, "gradients of shared rows are sums"},
     Conflict{"microbatches", When::never, "it says itself in how many parts the batch is"},
@@ -61,10 +60,10 @@ constexpr std::array conflicts{
     Conflict{"compress=fp16", When::never, "no gradients are sent"},
     Conflict{"compress=1bit", When::never, "no gradients are sent"},
     Conflict{"compress=top", When::never, "no gradients are sent"},
-    Conflict{"kfac", When::later, "factors would be of many models"},
 };
 constexpr std::array conflicts_of_learners{
     Conflict{"pipe", When::later, "each of a device's models is whole on it"},
+    Conflict{"kfac", When::later, "factors would be of many models"},
 };
 constexpr std::array needs_local{Need{"local", "local=N", "how many updates lie between"}};
 constexpr std::array needs_elastic{

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/methods/averaging.hpp"
+#include "schedule/axes/spatial.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
 #include "schedule/memory.hpp"
@@ -41,10 +43,9 @@ constexpr std::array words{
 constexpr std::array conflicts{
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
     Conflict{"dense=shared", When::later, "factors are of whole layers"},
-    Conflict{"tables=shared", When::later, "layers that read shared tables have not been shared out"},
+    Conflict{"bottom=one", When::later, "one rank has layers that others would invert"},
     Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
     Conflict{"tensor", When::later, "factors are of whole layers"},
-    Conflict{"spatial", When::later, "factors are of whole images"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
 };
@@ -60,7 +61,15 @@ constexpr std::array features{
 };
 
 void complete(Plan& plan) {
-    if (plan.methods.get<Curvature>().period > 0) plan.micro_batches = plan.methods.get<Curvature>().period;
+    const int period = plan.methods.get<Curvature>().period, local = plan.methods.get<Averaging>().period;
+    if (period == 0) return;
+    if (local > 0 && local != period) {
+        throw InputError(
+            fmt::format("kfac={} with local={}: a step has as many updates as both say, so that they must "
+                        "be the same: kfac={}",
+                        period, local, local));
+    }
+    plan.micro_batches = period;
 }
 
 constexpr std::string_view name(Side side) { return side == Side::inputs ? "inputs" : "errors"; }
@@ -81,7 +90,7 @@ public:
                 context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
                 Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
         }
-        if (buckets_.sharing(b) == 1) return;
+        if (!shares(b)) return;
         Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
         action.content = Content::factors;
         if (!is_sum(action.algorithm)) action.algorithm = {};  // means are of all rows, whatever gradients become
@@ -103,7 +112,7 @@ public:
         precondition("direction", Work::multiply, std::move(sums));
         const int made = context_.last_compute;
         for (int b = 0; b < buckets_.count(); ++b) {
-            if (!preconditioned(b) || buckets_.sharing(b) == 1) continue;
+            if (!preconditioned(b) || !shares(b)) continue;
             Communicate action = buckets_.message(b, CollectiveKind::broadcast);
             action.content = Content::directions;
             action.algorithm = {.name = "tree"};
@@ -123,6 +132,10 @@ private:
     }
 
     bool preconditioned(int b) const { return owners_[at(b)] >= 0; }
+    /// Whether ranks have the same weights, not only the same layer in models of their own.
+    bool shares(int b) const {
+        return buckets_.sharing(b) > 1 && context_.schedule.methods.get<Averaging>().period == 0;
+    }
 
     void precondition(std::string_view what, Work work, std::vector<int> after) {
         int place = 0;
@@ -158,7 +171,14 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
 
 void check_layers(const Plan& plan, Schedule& schedule) {
     const auto has_factors = [](const Layer& layer) { return is_preconditioned(layer.op); };
-    if (plan.methods.get<Curvature>().period == 0 || std::ranges::any_of(schedule.network.layers, has_factors)) return;
+    if (plan.methods.get<Curvature>().period == 0) return;
+    if (plan.methods.get<Edges>().apart) {
+        throw InputError(
+            fmt::format("--plan '{}': kfac with edges=apart: factors are of all pixels of a convolution, which that "
+                        "makes three of: leave out edges",
+                        plan.text));
+    }
+    if (std::ranges::any_of(schedule.network.layers, has_factors)) return;
     throw InputError(
         fmt::format("network '{}' has no dense layer or 2-D convolution of its own weights, without a fused "
                     "activation: kfac needs one",

@@ -73,6 +73,8 @@ constexpr std::array conflicts{
              "say by how much models are pulled to it, like elastic=0.1"},
 };
 constexpr std::array conflicts_of_averages{
+    Conflict{"kfac", When::later, "factors would be of many models"},
+    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"learners", When::later, "servers are given one model a rank"},
     Conflict{"average_momentum", When::later, "servers move the average by what they are given alone"},
     Conflict{"groups", When::never, "each rank has a model of its own"},

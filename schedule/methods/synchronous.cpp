@@ -116,11 +116,6 @@ constexpr std::array words{
         read_variables},
 };
 
-constexpr std::array conflicts_of_zero{
-    Conflict{"--optimizer lamb", When::later,
-             "LAMB needs the norms of whole tensors, and a rank updates a piece of them", "variables=whole",
-             "choose --optimizer adam, or no zero"},
-};
 constexpr std::array conflicts_of_zero3{
     Conflict{"overlap=off", When::never, "it sums gradients as soon as they are made"},
 };
@@ -128,7 +123,6 @@ constexpr std::string_view whole_gradients = "it combines whole gradients of one
 constexpr std::string_view gathered_instead = "gradients are gathered in few bits and added, nothing is combined";
 constexpr std::array conflicts_of_adasum{
     Conflict{"compress=fp16", When::never, whole_gradients},
-    Conflict{"tables=shared", When::later, "rows are updated by sums, as soon as their gradients have come"},
     Conflict{"16-bit gradients", When::never, whole_gradients, {}, "choose --precision fp32"},
     Conflict{"compress=1bit", When::never, gathered_instead},
     Conflict{"compress=top", When::never, gathered_instead},
@@ -140,7 +134,7 @@ constexpr std::array needs_zero2{Need{"zero=2", "zero=2", "it says where gradien
 
 constexpr std::array features{
     Feature{"overlap=off", "data:overlap=off", [](const Asked& a) { return !a.plan.overlap; }},
-    Feature{"zero", "data:zero=1", [](const Asked& a) { return a.plan.zero > 0; }, conflicts_of_zero},
+    Feature{"zero", "data:zero=1", [](const Asked& a) { return a.plan.zero > 0; }},
     Feature{"zero=2", "data:zero=2", [](const Asked& a) { return a.plan.zero == 2; }},
     Feature{"zero=3", "data:zero=3", [](const Asked& a) { return a.plan.zero == 3; }, conflicts_of_zero3},
     Feature{"allreduce=adasum", "data:allreduce=adasum",

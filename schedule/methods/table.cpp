@@ -6,11 +6,12 @@
 
 namespace rehearse::schedule {
 
-extern const Method synchronous, combined_updates, lag, compression, sign_vote, averaging, servers, curvature, bilevel;
+extern const Method synchronous, combined_updates, lag, compression, sign_vote, averaging, servers, curvature, bilevel,
+    trust_ratios;
 
 std::span<const Method* const> methods() {
     static constexpr std::array rows{&synchronous, &combined_updates, &lag,       &compression, &sign_vote,
-                                     &averaging,   &servers,          &curvature, &bilevel};
+                                     &averaging,   &servers,          &curvature, &bilevel,     &trust_ratios};
     return rows;
 }
 

@@ -61,6 +61,18 @@ TEST(Checkpoints, OnTheSamePlanAreTakenUpToTheBit) {
     }
 }
 
+// What LAMB corrects its moments by counts updates, of the norms as of the steps.
+TEST(Checkpoints, OfPiecesUpdatedByLambAreTakenUpToTheBit) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    for (const Precision precision : {Precision::fp32, Precision::mixed}) {
+        const Schedule schedule = scheduled("data:zero=2:bucket=1kB", Optimizer::lamb, precision);
+        const Folder at_once, in_two;
+        const Checkpoint whole = trained(schedule, at_once.path(), 4, false);
+        trained(schedule, in_two.path(), 2, false);
+        expect_equal(whole, trained(schedule, in_two.path(), 4, true));
+    }
+}
+
 // The state itself moves without a change; what is trained after that differs by the order of sums.
 TEST(Checkpoints, OnAnotherPlanHaveTheSameNumbers) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/error.hpp"
 #include "run/methods/factors.hpp"
 #include "tests/run/written_out.hpp"
 
@@ -17,6 +18,47 @@ TEST(Curvature, GivesTheDirectionsOfOneRank) {
     if (ranks() == 2) expect_as_written_out({"data:kfac=2:damping=1"}, Optimizer::adam);
     if (ranks() == 3) expect_as_written_out({"data:kfac=3:damping=1:bucket=1kB"});
     if (ranks() == 4) expect_as_written_out({"data:kfac=1:damping=1"});
+}
+
+// Of images that ranks share each has the rows of its pixels, with what lies under the filters at its edges.
+TEST(Curvature, TakesThePixelsOfSharedImages) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    std::vector<const char*> plans{"data=1:kfac=1:damping=1,spatial=2", "data=1:kfac=2:damping=1,spatial=1x2"};
+    if (ranks() == 4)
+        plans = {"data=2:kfac=2:damping=1,spatial=2", "data=1:kfac=1:damping=1,spatial=2x2",
+                 "pipe=2,data=1:kfac=1:damping=1,spatial=2"};
+    for (const char* plan : plans) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(test::images(), plan, 4, 3, Optimizer::sgd, {.learning_rate = 0.001F});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
+// Beside tables that ranks look up for each other, whose rows are updated at once by their gradients as they are.
+TEST(Curvature, IsOfTheDenseLayersBesideSharedTables) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    for (const char* plan : {"data:kfac=1:damping=1:tables=shared", "data:kfac=2:damping=1:tables=shared:zero=1"}) {
+        SCOPED_TRACE(plan);
+        const Options options{.learning_rate = 0.01F, .momentum = 0};
+        const Result result = train_checked(test::tiny_dlrm(4), plan, 4, 3, Optimizer::sgd, options);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
+// Each model has the factors of its own samples; a step has as many updates by them as lie between two means.
+TEST(Curvature, IsOfEachOfSeveralModels) {
+    if (ranks() == 8) GTEST_SKIP() << "its plans are for 2, 3 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 2) expect_as_written_out({"data:local=2:kfac=2:damping=1"}, Optimizer::adam, networks);
+    if (ranks() == 3)
+        expect_as_written_out({"data:local=3:elastic=0.25:kfac=3:damping=1:bucket=1kB"}, Optimizer::sgd, networks);
+    if (ranks() == 4) {
+        expect_as_written_out({"data:local=1:elastic=0.25:average_momentum=0.5:kfac=1:damping=1"}, Optimizer::sgd,
+                              networks);
+    }
+    EXPECT_THROW(test::schedule_of(test::dropping(), "data:local=2:kfac=3", ranks(), 6), InputError);
 }
 
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.

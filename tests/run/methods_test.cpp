@@ -16,6 +16,7 @@
 #include "run/methods/compression.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/worker_threads.hpp"
+#include "tests/run/difference.hpp"
 #include "tests/run/written_out.hpp"
 
 namespace rehearse::run {
@@ -107,6 +108,19 @@ TEST(Methods, GoWithOtherAxes) {
     }
 }
 
+// Stages of a pipeline that is not drained have weights of earlier updates; what is averaged after the last one is of
+// one age, and so is what is pulled after the first.
+TEST(Methods, ModelsThatPipelinesTrainAreAveraged) {
+    if (ranks() != 4 && ranks() != 8) GTEST_SKIP() << "on 4 and 8 ranks";
+    const std::string pipe = fmt::format("pipe={}:schedule=pipedream,data=2:local=", ranks() / 2);
+    for (const char* by : {"1", "4", "3:elastic=0.25", "4:elastic=0.25:average_momentum=0.5", "2:bucket=1kB"}) {
+        SCOPED_TRACE(by);
+        const Result result = train_checked(tower(), pipe + by, 12, 3, Optimizer::sgd, {.learning_rate = 0.02F});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
 // McMahan et al. 2017, algorithm 1: models weigh as much as the samples that they were trained on.
 TEST(Methods, ModelsOfUnevenSharesAreWeighed) {
     if (ranks() != 2) GTEST_SKIP() << "on two ranks";
@@ -130,6 +144,48 @@ TEST(Methods, UpdatesAreCombinedByAdasum) {
         EXPECT_LT(result.gradient_tolerance, 0.05) << to_string(optimizer);
     }
     if (ranks() == 4) expect_as_written_out({"pipe=2:microbatches=2,data=2:allreduce=adasum:combine=updates"});
+}
+
+// You et al. 2020: a tensor goes as far as all of it is long, in buckets of several tensors and tensors of several
+// pieces. Norms and gradients are summed in another order, by up to 8 ranks: in five steps each weight goes some
+// 5 x 0.02 of its tensor's length, and 16 roundings of each part of that are 2e-7 of it.
+TEST(Methods, LambUpdatesPiecesAsItDoesWholeTensors) {
+    for (const Network& network : {test::dropping(), test::tiny_decoder()}) {
+        const auto weights = [&](std::string_view plan, Optimizer optimizer = Optimizer::lamb) {
+            const Options options{.steps = 5, .learning_rate = 0.02F, .weight_decay = 0.1F};
+            const Schedule schedule = test::schedule_of(network, plan, ranks(), 6, optimizer);
+            return train_on(Communicator::world(), schedule, options, {}, {}).weights;
+        };
+        const std::vector<float> whole = weights("data:bucket=1kB");
+        for (const char* plan : {"data:zero=1:bucket=1kB", "data:zero=2:bucket=1kB", "data:zero=3:bucket=1kB",
+                                 "data:zero=2:allreduce=tree:bucket=1kB"}) {
+            EXPECT_LE(test::difference(weights(plan), whole), 1e-5) << network.name << ", " << plan;
+        }
+        EXPECT_GT(test::difference(weights("data:bucket=1kB", Optimizer::adam), whole), 1e-2) << "ratios matter";
+    }
+}
+
+// With several micro-batches, by the gradients of the step before, and of layers that ranks have pieces of: the norms
+// of these are sums over two axes, of others over one.
+TEST(Methods, LambUpdatesPiecesOfLayersAndStages) {
+    std::vector<const char*> plans{"data:zero=3:microbatches=2:bucket=1kB", "data:lag=1:zero=2:bucket=1kB"};
+    if (ranks() == 2) plans.insert(plans.end(), {"data:shares=1+2:zero=3:bucket=1kB", "tensor", "tensor:sequence=on"});
+    if (ranks() == 4) {
+        plans = {"pipe=2:microbatches=2,data=2:zero=2", "data=2:zero=1,context=2", "data=2:zero=2,tensor=2",
+                 "data=2,tensor=2:sequence=on"};
+    }
+    const auto expect_gradients = [](const Network& network, const char* plan, std::int64_t batch) {
+        SCOPED_TRACE(network.name + ", " + plan);
+        const Options options{.learning_rate = 0.02F, .weight_decay = 0.1F};
+        const Result result = train_checked(network, plan, batch, 3, Optimizer::lamb, options);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    };
+    for (const char* plan : plans) expect_gradients(test::tiny_decoder(), plan, ranks() == 4 ? 8 : 6);
+    if (ranks() == 2) expect_gradients(test::dropping(), "data:dense=shared", 6);
+    if (ranks() != 4) return;
+    expect_gradients(test::mixture(), "data=2:zero=1,expert=2", 6);
+    expect_gradients(tower(), "pipe=2:schedule=pipedream:microbatches=4,tensor=2", 8);
 }
 
 TEST(Methods, ModelsAndTheirAveragePullAtEachOther) {

@@ -219,14 +219,15 @@ inline Network grouped_heads() {
 }
 
 /// Numbers through a dense layer, ids through tables; their dot products through another.
-inline Network tiny_dlrm() {
+inline Network tiny_dlrm(std::int64_t bags = 3) {
     Network n{.name = "tiny-dlrm", .layers = {}};
     const int input = add(n, "input", Input{{6}}, {});
     const int dense = add(n, "dense", MatMul{.m = 1, .n = 4, .k = 6}, {input});
-    const int ids = add(n, "ids", Input{{3 * 5}, 50}, {});
-    const int tables = add(n, "tables", EmbeddingBag{3, 5, 50, 4}, {ids});
-    const int both = add(n, "interaction", Interaction{4, 4}, {dense, tables});
-    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", MatMul{.m = 1, .n = 2, .k = 10}, {both})});
+    const int ids = add(n, "ids", Input{{bags * 5}, 50}, {});
+    const int tables = add(n, "tables", EmbeddingBag{bags, 5, 50, 4}, {ids});
+    const int both = add(n, "interaction", Interaction{bags + 1, 4}, {dense, tables});
+    const MatMul scores{.m = 1, .n = 2, .k = 4 + (bags + 1) * bags / 2};
+    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", scores, {both})});
     check(n);
     return n;
 }

@@ -24,7 +24,7 @@ inline const std::vector<Network>& networks_of_every_kind() {
     static const std::vector<Network> all{tower(),
                                           images(),
                                           tiny_transformer(models::TransformerKind::decoder),
-                                          tiny_dlrm(),
+                                          tiny_dlrm(4),
                                           mixture(),
                                           tiny_decoder(),
                                           tiny_mixture(),

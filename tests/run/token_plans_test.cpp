@@ -36,9 +36,14 @@ Network recommender() {
 // Its tables are drawn small: a rate at which rows move by more than rounding reaches.
 TEST(SharedTables, TrainAsOneRankDoes) {
     const Communicator world = Communicator::world();
-    std::vector<const char*> plans{"data:tables=shared",        "data:tables=shared:bucket=1B:first=1B",
-                                   "data:tables=shared:zero=1", "data:tables=shared:zero=2:bucket=1B:first=1B",
-                                   "data:tables=shared:zero=3", "data:tables=shared:compress=1bit"};
+    std::vector<const char*> plans{"data:tables=shared",
+                                   "data:tables=shared:bucket=1B:first=1B",
+                                   "data:tables=shared:zero=1",
+                                   "data:tables=shared:zero=2:bucket=1B:first=1B",
+                                   "data:tables=shared:zero=3",
+                                   "data:tables=shared:compress=1bit",
+                                   "data:tables=shared:allreduce=adasum",
+                                   "data:tables=shared:allreduce=adasum:combine=updates"};
     if (world.size() == 4) plans.push_back("data=2:tables=shared,tensor=2");
     for (const char* plan : plans) {
         SCOPED_TRACE(plan);

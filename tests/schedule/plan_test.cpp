@@ -106,7 +106,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"server=2:dense=vectors,data=2,expert=2", {"dense=vectors does not go with expert"}},
         {"server=2,data=2:dense=shared", {"server does not go with dense=shared", "groups=N"}},
         {"expert=4:zero=1", {"unknown option of expert 'zero'"}},
-        {"data=4:allreduce=adasum:tables=shared", {"allreduce=adasum does not go with tables=shared", "rows"}},
+        {"data=4:kfac=1:tables=shared:bottom=one", {"kfac does not go with bottom=one", "layers"}},
         {"tensor=4:allreduce=adasum", {"of data, not of tensor"}},
         {"data=0", {"data=0", "at least one rank"}},
         {"data=-4", {"at least one rank"}},

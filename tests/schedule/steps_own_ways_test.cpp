@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/methods/trust_ratios.hpp"
 #include "schedule/draw.hpp"
 #include "schedule/methods/servers.hpp"
 #include "tests/schedule/examples.hpp"
@@ -82,6 +83,36 @@ TEST(DataParallelByMethod, SharesOfOperatorsTakeTurnsWithWeights) {
         "communication(data): bucket1:allreduce#0<p:backward_weights#0 bucket0:allreduce#1<f:backward_weights#1\n");
 }
 
+// You et al. 2020 with ZeRO: two norms of each of four tensors, once of all buckets; then Adam's step on half of the
+// 23 weights, as far as each tensor's ratio says.
+TEST(DataParallelByMethod, LambSumsNormsOfWhatRanksHavePiecesOf) {
+    const auto made = [](std::string_view plan) {
+        return make_schedule(two_dense(), sixes(), parse_plan(plan),
+                             {.devices = 2, .batch_per_device = 10, .optimizer = Optimizer::lamb});
+    };
+    const Schedule schedule = made("data:zero=2:first=1B:bucket=1B");
+    EXPECT_EQ(
+        draw(schedule),
+        "compute: a:forward relu:forward b:forward loss:forward"
+        " loss:backward_data b:backward_weights b:backward_data relu:backward_data a:backward_weights"
+        " bucket0:update<bucket0:norms_data bucket1:update<bucket0:norms_data\n"
+        "communication(data): bucket0:reducescatter<b:backward_weights bucket1:reducescatter<a:backward_weights"
+        " bucket0:norms_data<a:backward_weights bucket0:allgather<bucket0:update bucket1:allgather<bucket1:update\n");
+    EXPECT_TRUE(has_known_norms(schedule));
+    std::vector<Op> updates;
+    for (const Step& step : schedule.classes[0].steps) {
+        if (const auto* update = std::get_if<Update>(&step.action)) updates.push_back(update->problem.op);
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        if (communicate == nullptr || communicate->content != Content::norms) continue;
+        EXPECT_EQ(communicate->elements, 8);
+        EXPECT_EQ(communicate->type, DataType::f32);
+        ASSERT_EQ(communicate->beside.size(), 1U);
+        EXPECT_EQ(elements(std::get<Add>(communicate->beside[0].problem.op).shape), 4 + 8) << "of b, of a";
+    }
+    EXPECT_EQ(updates, (std::vector<Op>{AdamUpdate{4}, AdamUpdate{8}}));
+    EXPECT_FALSE(has_known_norms(made("data")));
+}
+
 // Osawa et al. 2019: factors beside the backward pass; each of two ranks inverts those of one of the two layers, the
 // larger one of a is what a step waits for, and has its directions sent to the other.
 TEST(DataParallelByMethod, CurvatureIsInvertedByItsOwner) {
@@ -147,6 +178,7 @@ TEST(DataParallelByMethod, CurvatureIsNewOncePerStep) {
     EXPECT_THROW(parse_plan("data:kfac=2:microbatches=2"), InputError);
     EXPECT_THROW(parse_plan("data:damping=0.1"), InputError);
     EXPECT_THROW(schedule_of(residual(), "data:kfac=0", 1), InputError);
+    EXPECT_THROW(schedule_of(residual(), "data=1:kfac=1,spatial=2:edges=apart", 2), InputError);
 }
 
 // Zhang et al. 2015, asynchronous: updates of the rank's own model, then that goes to the servers.

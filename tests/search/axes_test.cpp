@@ -61,7 +61,7 @@ TEST(Experts, AreAnAxisOfTheMesh) {
     EXPECT_EQ(experts_of(network), 4);
     EXPECT_EQ(experts_of(tower(2, 64)), 1);
     Request request = request_for(16, 12);
-    request.variety = {.chunks = 1, .adaptive_updates = false};
+    request.variety = {.chunks = 1, .zero = 0};
     request.most = {.tensor = 2, .pipe = 2};
     std::set<std::int64_t> seen;
     for (const Shape& shape : shapes(8, request.most, {4, 1})) {
@@ -83,7 +83,7 @@ TEST(Sequences, AreSharedAlongContext) {
     EXPECT_EQ(tokens_of(network), 256);
     EXPECT_EQ(tokens_of(tower(2, 64)), 1);
     Request request = request_for(2, 8);
-    request.variety = {.chunks = 1, .adaptive_updates = false};
+    request.variety = {.chunks = 1, .zero = 0};
     request.most = {.tensor = 4, .pipe = 2};
     Everything all{network, machine, request};
     for (const Shape& shape : shapes(8, request.most, {1, 256})) {
