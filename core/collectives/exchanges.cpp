@@ -47,6 +47,21 @@ Rounds pairwise(const Task& task) {
     });
 }
 
+// The same, all blocks under way together.
+Rounds grouped(const Task& task) {
+    const std::int64_t n = task.group.size;
+    return apart(1, [slots = Slots{task}, n](std::int64_t /*round*/, const Sink& add) {
+        slots.keep_own(add);
+        for (std::int64_t distance = 1; distance < n; ++distance) {
+            for (std::int64_t r = 0; r < n; ++r) {
+                const std::int64_t to = (r + distance) % n;
+                const Range part = slots.input(to);
+                Slots::move(r, to, part, slots.output(r, Slots::length(part)), add);
+            }
+        }
+    });
+}
+
 // Bruck et al. (1997), without their rotations of the data: a block that has i ranks to go travels 2^k of them in round
 // k where bit k of i is set. Before its first hop it lies among its sender's data; afterwards, at rank r, in slot r -
 // i, which at its goal is the slot of the rank that it comes from. Blocks with other i never meet there.
@@ -132,6 +147,7 @@ constexpr std::array halo_table{
 
 constexpr std::array table{
     Pattern{CollectiveKind::all_to_all, "pairwise", "n-1 rounds, in each a block straight to another rank", pairwise},
+    Pattern{CollectiveKind::all_to_all, "grouped", "one round: each block straight to its rank", grouped},
     Pattern{CollectiveKind::all_to_all, "bruck", "log2 n rounds of half the data: for small blocks", bruck},
 };
 

@@ -31,6 +31,13 @@ void place_pair(const Mesh& mesh, int axis, Groups& groups) {
     groups.first = pair.from * groups.begins;
 }
 
+// What is sent and received between ncclGroupStart and ncclGroupEnd runs in one kernel, as PyTorch's all-to-alls are
+// posted (torch/csrc/cuda/nccl.cpp); since 2.7, the first that has them.
+bool posts_together(const CollectiveSoftware& software) {
+    constexpr std::int64_t first = 20700;
+    return software.library && software.library->name == "nccl" && (software.version == 0 || software.version >= first);
+}
+
 // How they lie on nodes, and the rings that the algorithm goes by there; `where` names them in a refusal.
 void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, const std::string& where) {
     groups.shape.per_node = members_on_first_node(groups, 0, wiring);
@@ -57,6 +64,7 @@ void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, co
     }
     const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
     if (rings) groups.shape.rings = node_rings(groups, wiring);
+    groups.posts_together = groups.shape.size == groups.shape.per_node && posts_together(wiring.machine().collectives);
 }
 
 }  // namespace
@@ -101,7 +109,10 @@ Group shape_for(const Call& call, const Groups& groups) {
 }
 
 Collective rounds_of(const Call& call, const Groups& groups) {
-    return Collective{call.kind, call.algorithm, shape_for(call, groups), call.elements, call.root};
+    Algorithm algorithm = call.algorithm;
+    if (call.kind == CollectiveKind::all_to_all && groups.posts_together && algorithm.name == "pairwise")
+        algorithm.name = "grouped";
+    return Collective{call.kind, algorithm, shape_for(call, groups), call.elements, call.root};
 }
 
 bool equal_sizes(const std::vector<Message>& messages, const Group& group) {

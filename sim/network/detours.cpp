@@ -49,8 +49,8 @@ void Wiring::go_around_failed() {
     for (const auto& [node, links] : lost) {
         const auto kind = std::ranges::find_if(kinds_, [&](const Kind& k) { return node < k.end_node; });
         try {
-            paths_.emplace(node,
-                           NodePaths{machine_.nodes[at(kind - kinds_.begin())], inside_rate(), stretch_inside_, links});
+            paths_.emplace(node, NodePaths{machine_.nodes[at(kind - kinds_.begin())], inside_rate(), stretch_inside_,
+                                           forwards(), links});
         } catch (const InputError& error) {
             throw InputError(fmt::format("node{} without what has failed: {}", node, error.what()));
         }

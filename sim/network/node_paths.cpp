@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -132,9 +133,46 @@ void share_out(std::vector<std::vector<NicPath>>& of_device) {
     }
 }
 
+// Over one device between, by the widest such way, of equally wide ones by the device that the first link leads to
+// fastest: ncclTopoSetPaths of NCCL's src/graph/paths.cc, whose lists of links begin with the widest.
+std::optional<LocalPath> by_neighbour(const Graph& graph, const NodeKind& kind, int from, int to) {
+    const auto joined = [&](int v) {
+        std::vector<Edge> edges;
+        for (const Edge& edge : graph[static_cast<std::size_t>(v)]) {
+            if (kind.vertices[static_cast<std::size_t>(edge.to)].kind == VertexKind::device) edges.push_back(edge);
+        }
+        std::ranges::stable_sort(edges, std::less{}, &Edge::cost);
+        return edges;
+    };
+    std::optional<LocalPath> best;
+    PerByte slowest;
+    for (const Edge& first : joined(from)) {
+        for (const Edge& second : joined(first.to)) {
+            const PerByte cost = std::max(first.cost, second.cost);
+            if (second.to != to || (best && !(cost < slowest))) continue;
+            slowest = cost;
+            best =
+                LocalPath{{{first.link, first.cost}, {second.link, second.cost}}, first.latency + second.latency, true};
+        }
+    }
+    return best;
+}
+
 }  // namespace
 
-NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed) {
+bool between_devices(const NodeKind& kind, const LocalPath& path) {
+    const auto passes = [&](int vertex) {
+        const Vertex& v = kind.vertices[static_cast<std::size_t>(vertex)];
+        return v.kind == VertexKind::device || (v.kind == VertexKind::bridge && v.bridge == BridgeKind::nvlink);
+    };
+    return std::ranges::all_of(path.hops, [&](const Hop& hop) {
+        const NodeLink& link = kind.links[static_cast<std::size_t>(hop.link / 2)];
+        return passes(link.a) && passes(link.b);
+    });
+}
+
+NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, Forwards forwards,
+                     const std::set<std::int64_t>& failed) {
     const Graph graph = graph_of(kind, rate, stretch, failed);
     const std::vector<int> devices = vertices_of(kind, VertexKind::device);
     const std::vector<int> nics = vertices_of(kind, VertexKind::nic);
@@ -150,6 +188,9 @@ NodePaths::NodePaths(const NodeKind& kind, double rate, double stretch, const st
         const std::vector<Reached> from = reach(graph, kind, device);
         for (const int other : devices) {
             std::optional<LocalPath> path = path_if(from, other);
+            if (forwards == Forwards::neighbours && (!path || !between_devices(kind, *path))) {
+                if (auto way = by_neighbour(graph, kind, device, other)) path = std::move(way);
+            }
             if (!path) not_connected(kind, device, kind.vertices[static_cast<std::size_t>(other)].name);
             between_.push_back(*std::move(path));
         }

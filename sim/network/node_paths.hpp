@@ -15,6 +15,7 @@ namespace rehearse::sim {
 struct LocalPath {
     std::vector<Hop> hops;  // links are numbered in the node: 2 * NodeLink for a > b, 2 * NodeLink + 1 for b > a
     Seconds latency;
+    bool by_neighbour = false;  // a device passes it on
 };
 
 /// A device's way to or from one NIC.
@@ -23,13 +24,20 @@ struct NicPath {
     LocalPath path;
 };
 
-/// Paths have the fewest hops, then the least latency; only bridges forward.
+/// Which vertices of a node pass on what is not theirs.
+enum class Forwards {
+    bridges,
+    neighbours  // and a device, between two devices that it is joined to and that would meet on the host (NCCL's NVB)
+};
+
+/// Paths have the fewest hops, then the least latency; only bridges forward, or as `Forwards` says.
 class NodePaths {
 public:
     /// Bandwidths are multiplied by `rate`, latencies by `stretch`. InputError when two devices, or a
     /// device and every NIC of a node that has some, are not connected, or a link has no bandwidth. No path goes over
     /// links whose numbers in the kind are among the failed ones.
-    NodePaths(const NodeKind& kind, double rate, double stretch, const std::set<std::int64_t>& failed = {});
+    NodePaths(const NodeKind& kind, double rate, double stretch, Forwards forwards,
+              const std::set<std::int64_t>& failed = {});
 
     int devices() const { return devices_; }
     int nics() const { return nics_; }
@@ -49,5 +57,8 @@ private:
     std::vector<LocalPath> between_;
     std::vector<std::vector<NicPath>> out_, in_, from_nics_;  // by device
 };
+
+/// Whether a path keeps to devices and the switches that join them with each other alone.
+bool between_devices(const NodeKind& kind, const LocalPath& path);
 
 }  // namespace rehearse::sim

@@ -51,23 +51,12 @@ bool matches(std::string_view name, std::string_view pattern) {
 // Never faster than the wire, whichever end of the band.
 double rate(const Messaging& messaging, double stretch) { return std::min(1.0, messaging.fraction.value / stretch); }
 
-// NCCL does since 2.12.
-bool sends_for_neighbours(const CollectiveSoftware& software) {
-    constexpr std::int64_t pxn = 21200;
-    return software.library && software.library->name == "nccl" && (software.version == 0 || software.version >= pxn);
+bool is_nccl_since(const CollectiveSoftware& software, std::int64_t version) {
+    return software.library && software.library->name == "nccl" &&
+           (software.version == 0 || software.version >= version);
 }
-
-// Whether a path keeps to devices and the switches that join them with each other alone.
-bool between_devices(const NodeKind& kind, const LocalPath& path) {
-    const auto passes = [&](int vertex) {
-        const Vertex& v = kind.vertices[static_cast<std::size_t>(vertex)];
-        return v.kind == VertexKind::device || (v.kind == VertexKind::bridge && v.bridge == BridgeKind::nvlink);
-    };
-    return std::ranges::all_of(path.hops, [&](const Hop& hop) {
-        const NodeLink& link = kind.links[static_cast<std::size_t>(hop.link / 2)];
-        return passes(link.a) && passes(link.b);
-    });
-}
+constexpr std::int64_t sends_for_neighbours = 21200;  // PXN
+constexpr std::int64_t passes_neighbours = 20800;     // NVB: "optimized all-to-all performance on DGX-1", its notes say
 
 std::int64_t most_nics(const Machine& machine) {
     std::int64_t most = 0;
@@ -103,7 +92,7 @@ Wiring::Wiring(const Machine& machine, ZScore z_score, std::span<const Degraded>
         switches_ = make_switches(machine, most_nics(machine), scale);
         switches_never_limit_ = std::visit([](const auto& s) { return s.never_limits(); }, switches_);
         if (const auto* tree = std::get_if<FatTree>(&machine.fabric.topology)) rails_ = tree->rails;
-        relays_ = rails_ != FatTree::Rails::none && sends_for_neighbours(machine.collectives);
+        relays_ = rails_ != FatTree::Rails::none && is_nccl_since(machine.collectives, sends_for_neighbours);
         check_rails();
     }
     check_placement();
@@ -157,8 +146,13 @@ void Wiring::degrade(const Degraded& degraded) {
                     machine_.name, degraded.link));
 }
 
+Forwards Wiring::forwards() const {
+    return is_nccl_since(machine_.collectives, passes_neighbours) ? Forwards::neighbours : Forwards::bridges;
+}
+
 void Wiring::add_kind(const NodeKind& kind) {
-    Kind next{.classes = {}, .paths = NodePaths{kind, rate(machine_.inside, stretch_inside_), stretch_inside_}};
+    Kind next{.classes = {},
+              .paths = NodePaths{kind, rate(machine_.inside, stretch_inside_), stretch_inside_, forwards()}};
     if (next.paths.nics() == 0 && node_count(machine_) > 1) {
         throw InputError(fmt::format("{}: machine '{}': node '{}' has no NIC, so it reaches no other node",
                                      machine_.origin, machine_.name, kind.name));
@@ -274,7 +268,8 @@ int Wiring::relay(const Place& from, const Place& to) const {
     const NodeKind& kind = machine_.nodes[static_cast<std::size_t>(from.kind - kinds_.data())];
     for (int device = 0; device < here.devices(); ++device) {
         if (device == from.device || !std::ranges::any_of(here.out(device), is_theirs)) continue;
-        if (between_devices(kind, here.between(from.device, device))) return device;
+        const LocalPath& path = here.between(from.device, device);
+        if (between_devices(kind, path) && !path.by_neighbour) return device;
     }
     return -1;
 }

@@ -110,6 +110,7 @@ private:
     Seconds sound_route(std::int64_t from, std::int64_t to, std::vector<Hop>& hops, bool with_switches) const;
     void degrade(const Degraded& degraded);
     void go_around_failed();
+    Forwards forwards() const;
     const NodePaths& paths_of(const Place& place) const;
     /// Between switches: appends hops, numbered by the fabric, and returns how many switches were passed.
     int cross(End from, End to, std::vector<Hop>& hops) const;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <memory>
 #include <random>
 #include <set>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "fixture.hpp"
 #include "meshes.hpp"
@@ -36,6 +38,40 @@ std::vector<std::string> between_nics(const Wiring& wiring, std::int64_t from, s
 double latency_us(const Wiring& wiring, std::int64_t from, std::int64_t to) {
     std::vector<Hop> hops;
     return wiring.route(from, to, hops).value * 1e6;
+}
+
+Machine cube_mesh_with(std::string_view library, std::int64_t version) {
+    Machine machine = mesh_of_links(2, 8, cube_mesh());
+    CollectiveLibrary software;
+    software.name = library;
+    machine.collectives.library = std::make_shared<const CollectiveLibrary>(software);
+    machine.collectives.version = version;
+    return machine;
+}
+
+// Of the ways from 0: 4-7 is two links, as 0-4; 4-5 and 4-6 are one, no wider than those from 1, 2 and 3, and 4 is
+// asked before 1 and 2 since two links lead there.
+TEST(CubeMesh, IsPassedByANeighbourSinceNccl28) {
+    const Machine since = cube_mesh_with("nccl", 20800);
+    const Wiring wiring{since};
+    EXPECT_THAT(names(wiring, 0, 7), ElementsAre("node0:link19:gpu0>gpu4", "node0:link28:gpu4>gpu7"));
+    EXPECT_THAT(names(wiring, 0, 5), ElementsAre("node0:link19:gpu0>gpu4", "node0:link26:gpu4>gpu5"));
+    EXPECT_THAT(names(wiring, 0, 6), ElementsAre("node0:link19:gpu0>gpu4", "node0:link27:gpu4>gpu6"));
+    EXPECT_THAT(names(wiring, 7, 0), ElementsAre("node0:link28:gpu7>gpu4", "node0:link19:gpu4>gpu0"));
+    EXPECT_THAT(names(wiring, 0, 1), ElementsAre("node0:link16:gpu0>gpu1"));
+    EXPECT_EQ(names(wiring, 0, 15).front(), "node0:link0:gpu0>pcie");  // to NICs as ever
+    const Machine before = cube_mesh_with("nccl", 20700), another = cube_mesh_with("rccl", 22000);
+    for (const Machine* machine : {&before, &another}) {
+        EXPECT_THAT(names(Wiring{*machine}, 0, 7), ElementsAre("node0:link0:gpu0>pcie", "node0:link7:pcie>gpu7"));
+    }
+}
+
+TEST(CubeMesh, AFailedLinkIsGoneAroundByAnotherNeighbour) {
+    const Machine machine = cube_mesh_with("nccl", 20800);
+    const std::vector<Degraded> failed{{"node0:link19:*", 0}};
+    const Wiring wiring{machine, nominal, failed};
+    // By 2, 6 is a single link on each side; 1 and 3 have none to 4.
+    EXPECT_THAT(names(wiring, 0, 7), ElementsAre("node0:link18:gpu0>gpu3", "node0:link25:gpu3>gpu7"));
 }
 
 TEST(Star, JoinsNicsByOneSwitch) {

@@ -185,7 +185,7 @@ NodeView view_of(const Machine& machine, const CollectiveSoftware& said, const N
             fmt::format("machine '{}' names no library of collectives: read it from a file, which may have "
                         "[collectives] library = \"nccl\"",
                         machine.name));
-    const NodePaths paths{kind, 1, 1};
+    const NodePaths paths{kind, 1, 1, Forwards::bridges};
     const Joins joins{kind};
     std::vector<int> vertices;
     for (int v = 0; v < std::ssize(kind.vertices); ++v) {
