@@ -252,8 +252,11 @@ constexpr std::array expert_features{
 constexpr std::array conflicts_of_pipedream{
     Conflict{"zero", When::never, "stages keep several versions of the weights whole", {}, "choose schedule=1f1b"},
 };
+constexpr std::array needs_tensor{Need{"tensor", "tensor=N", "the tensor ranks are those that hand on a piece each"}};
 constexpr std::array pipe_features{
     Feature{"pipe", "pipe=2,data", [](const Asked& a) { return has_axis(a.plan, "pipe"); }},
+    Feature{
+        "scatter=on", "pipe=2:scatter=on,tensor=2", [](const Asked& a) { return a.plan.scatter; }, {}, needs_tensor},
     Feature{"interleaved", "pipe=2:schedule=interleaved,data",
             [](const Asked& a) { return a.plan.pipeline == "interleaved"; }},
     Feature{"pipedream", "pipe=2:schedule=pipedream,data",
@@ -287,8 +290,6 @@ constexpr std::array table_features{
 };
 
 void complete_pipe(Plan& plan) {
-    if (plan.scatter && !has_axis(plan, "tensor"))
-        throw InputError("scatter=on needs tensor=N: the tensor ranks are those that hand on a piece each");
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {
         throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));

@@ -285,7 +285,10 @@ TEST(Transformers, FoldedAgreesWithExact) {
     const Network network = models::load_network("gpt-h256-a8-l4-v1024@64");
     for (const char* plan : {"data=2,tensor=4", "data=2,tensor=4:sequence=on:recompute=blocks",
                              "pipe=2:cut=blocks:microbatch=2:recompute=attention,data=2,tensor=2:sequence=on",
-                             "pipe=2:cut=blocks:scatter=on:microbatch=2:recompute=blocks,data=2,tensor=2"}) {
+                             "pipe=2:cut=blocks:scatter=on:microbatch=2:recompute=blocks,data=2,tensor=2",
+                             "pipe=2:schedule=interleaved:scatter=on:microbatch=1,data=2,tensor=2",
+                             "pipe=2:schedule=pipedream:scatter=on:microbatch=1,data=2,tensor=2",
+                             "pipe=2:scatter=on:microbatch=2,data=2:zero=3,tensor=2"}) {
         const Schedule schedule = schedule::make_schedule(network, machine, schedule::parse_plan(plan),
                                                           {.devices = 8, .batch_per_device = 4});
         const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
