@@ -62,6 +62,7 @@ void read_split(Plan& plan, std::string_view value) {
                                              : TensorSplit::channels;
 }
 void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
+void read_async(Plan& plan, std::string_view value) { plan.async_sums = read_switch("async", value); }
 void read_cut(Plan& plan, std::string_view value) {
     if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
     plan.cut_by_blocks = value == "blocks";
@@ -116,6 +117,9 @@ constexpr std::array tensor_words{
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},
          read_sequence},
+    Word{{"async", "on|off",
+          "on: the gradient of a layer's input is summed while that of its weights is computed; default off", "tensor"},
+         read_async},
     recompute_of("tensor"),
     attention_of("tensor"),
 };
@@ -210,6 +214,7 @@ constexpr std::array tensor_features{
             [](const Asked& a) { return a.plan.tensor_split != TensorSplit::turns; }},
     Feature{"sequence=on", "data,tensor=2:sequence=on", [](const Asked& a) { return a.plan.sequence; },
             conflicts_of_sequence},
+    Feature{"async=on", "data,tensor=2:async=on", [](const Asked& a) { return a.plan.async_sums; }},
 };
 
 constexpr std::array conflicts_of_spatial{
