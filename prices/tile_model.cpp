@@ -75,7 +75,7 @@ public:
         Seconds time = product_time(product_sizes(op, pass, batch_), 1, model_, device_, type_);
         if (op.activation || (op.bias && pass == Pass::backward_weights))
             time += memory(rows * static_cast<double>(op.n));
-        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
+        return {time + moved(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
     }
 
     // One expert's product as often as there are experts, in one kernel.
@@ -84,7 +84,7 @@ public:
         Seconds time =
             product_time(product_sizes(MatMul{rows, op.n, op.k}, pass, 1), op.experts, model_, device_, type_);
         if (op.bias && pass == Pass::backward_weights) time += memory(static_cast<double>(op.experts * rows * op.n));
-        return {time + converted(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
+        return {time + moved(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
     }
 
     Work of(const Attention& op, Pass pass) const {
@@ -113,17 +113,33 @@ public:
 
     Work of(const SoftmaxLoss& op, Pass pass) const { return loss(op.rows * elements(op.image) * op.classes, pass); }
     Work of(const SoftmaxTerms& op, Pass pass) const { return loss(op.rows * op.classes, pass); }
+    // Where elementwise operators are fused, a bias, a dropout and an addition are one kernel (Narayanan et al. 2021,
+    // section 4.2): forward it reads two tensors and writes one and a mask of a byte, backward it reads the mask with
+    // the gradient. The bias is added on the way, and its own gradient reads what has been written.
+    Work of(const Bias& op, Pass pass) const {
+        const Bytes bytes = passes_ * bytes_moved(op, pass, type_, batch_);
+        if (!fuses()) return {moved(bytes), 1};
+        if (pass == Pass::backward_weights) return {moved(0.5 * bytes), 1};
+        return {moved(bytes / static_cast<double>(batch_ * elements(op.shape))), 0};
+    }
+    Work of(const Dropout& op, Pass pass) const {
+        const Bytes bytes = passes_ * bytes_moved(op, pass, type_, batch_);
+        if (!fuses()) return {moved(bytes), 1};
+        if (pass == Pass::forward) return {moved(0.25 * bytes), 0};
+        return {moved(2.5 / 3 * bytes), 1};
+    }
     Work of(const auto& op, Pass pass) const {
         const double passes = is_elementwise(op) ? passes_ : 1;
         const Bytes bytes = passes * bytes_moved(op, pass, type_, batch_);
-        return {bytes / (device_.memory_bandwidth.value * model_.memory.value), 1};
+        return {moved(bytes), 1};
     }
 
 private:
+    bool fuses() const { return model_.elementwise_passes.value <= 1; }
+    Seconds moved(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
     Seconds memory(double values) const {
         return values * size_of(type_) / (device_.memory_bandwidth.value * model_.memory.value);
     }
-    Seconds converted(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
     Work loss(std::int64_t scores, Pass pass) const {
         // Casts are most of the passes, and scores have 16 bits where operands have 8.
         double passes = model_.loss_passes.value;

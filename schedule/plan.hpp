@@ -44,6 +44,7 @@ struct Plan {
     std::optional<Algorithm> tensor_sum{};  // of the sums inside layers; absent: choose_layer_sum
     TensorSplit tensor_split = TensorSplit::turns;
     bool sequence = false;                  // sequence parallelism beside tensor parallelism
+    bool async_sums = false;                // gradients of inputs are summed beside those of weights
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
     int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline
     int micro_batch = 0;                    // samples of each, instead of their number

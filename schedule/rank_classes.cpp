@@ -79,6 +79,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                                 .lag = plan_.methods.get<Lag>().steps},
                         .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
                         .recompute = plan_.recompute,
+                        .async_sums = plan_.async_sums,
                         .asynchronous = strategy_of(plan_).asynchronous};
     bool alone = false, as_vectors = false;
     std::vector<int> begins;

@@ -229,7 +229,8 @@ void StepMaker::send_halos(int halo, Chunk chunk) {
 // Of layers that read the same rows (queries, keys and values), the first is the last to give its gradient.
 bool StepMaker::is_own_exchange(int i, int input) const {
     const auto* op = std::get_if<Communication>(&context_.layers()[at(input)].op);
-    return (gathers_again(context_.layers()[at(input)]) && readers_[at(input)].front() == i) ||
+    const bool summed = context_.options.async_sums && op != nullptr && op->movement == Movement::copy;
+    return ((summed || gathers_again(context_.layers()[at(input)])) && readers_[at(input)].front() == i) ||
            (op != nullptr && op->movement == Movement::all_to_all && readers_[at(input)].size() == 1);
 }
 

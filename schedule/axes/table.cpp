@@ -62,6 +62,7 @@ void read_split(Plan& plan, std::string_view value) {
                                              : TensorSplit::channels;
 }
 void read_sequence(Plan& plan, std::string_view value) { plan.sequence = read_switch("sequence", value); }
+void read_async(Plan& plan, std::string_view value) { plan.async_sums = read_switch("async", value); }
 void read_cut(Plan& plan, std::string_view value) {
     if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
     plan.cut_by_blocks = value == "blocks";
@@ -116,6 +117,9 @@ constexpr std::array tensor_words{
     Word{{"sequence", "on|off", "between the layers that are cut, each rank has its rows of the sequence; default off",
           "tensor"},
          read_sequence},
+    Word{{"async", "on|off",
+          "on: the gradient of a layer's input is summed while that of its weights is computed; default off", "tensor"},
+         read_async},
     recompute_of("tensor"),
     attention_of("tensor"),
 };
@@ -210,6 +214,7 @@ constexpr std::array tensor_features{
             [](const Asked& a) { return a.plan.tensor_split != TensorSplit::turns; }},
     Feature{"sequence=on", "data,tensor=2:sequence=on", [](const Asked& a) { return a.plan.sequence; },
             conflicts_of_sequence},
+    Feature{"async=on", "data,tensor=2:async=on", [](const Asked& a) { return a.plan.async_sums; }},
 };
 
 constexpr std::array conflicts_of_spatial{
@@ -252,8 +257,11 @@ constexpr std::array expert_features{
 constexpr std::array conflicts_of_pipedream{
     Conflict{"zero", When::never, "stages keep several versions of the weights whole", {}, "choose schedule=1f1b"},
 };
+constexpr std::array needs_tensor{Need{"tensor", "tensor=N", "the tensor ranks are those that hand on a piece each"}};
 constexpr std::array pipe_features{
     Feature{"pipe", "pipe=2,data", [](const Asked& a) { return has_axis(a.plan, "pipe"); }},
+    Feature{
+        "scatter=on", "pipe=2:scatter=on,tensor=2", [](const Asked& a) { return a.plan.scatter; }, {}, needs_tensor},
     Feature{"interleaved", "pipe=2:schedule=interleaved,data",
             [](const Asked& a) { return a.plan.pipeline == "interleaved"; }},
     Feature{"pipedream", "pipe=2:schedule=pipedream,data",
@@ -287,8 +295,6 @@ constexpr std::array table_features{
 };
 
 void complete_pipe(Plan& plan) {
-    if (plan.scatter && !has_axis(plan, "tensor"))
-        throw InputError("scatter=on needs tensor=N: the tensor ranks are those that hand on a piece each");
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {
         throw InputError(fmt::format("chunks={} needs schedule=interleaved", plan.chunks));

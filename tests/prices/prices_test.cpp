@@ -245,6 +245,27 @@ TEST(Tiles, InF32PriceWhatCrossesMemoryAndNoProducts) {
     EXPECT_NEAR(time(norm, DataType::f32), twice, 1e-12);
 }
 
+// A bias, a dropout and an addition: forward two tensors are read, one is written, and a mask of a byte a value;
+// backward the mask is read with the gradient, one is written, which the bias's own gradient reads, and the two
+// gradients of what was added to are added up. Nothing else of them crosses memory but the bias itself.
+TEST(TilePrices, OfABiasADropoutAndAnAdditionAreOneKernelWhereTheyAreFused) {
+    DeviceClass d = tiled();
+    TileModel model = *d.tiles;
+    model.elementwise_passes = {1, "fused"};
+    d.tiles = std::make_shared<const TileModel>(model);
+    const Shape rows{1024, 4096};
+    const auto time = [&](const Op& op, Pass pass) { return price({op, pass, 1, DataType::f16}, d).time.value; };
+    const auto all = [&](Pass pass) {
+        return time(Bias{rows, 1}, pass) + time(Dropout{rows, 0.9}, pass) + time(Add{rows}, pass);
+    };
+    const double once = 1024.0 * 4096 * 2 / 500e9;
+    EXPECT_NEAR(all(Pass::forward) / once, 3.5, 0.003);
+    EXPECT_NEAR((all(Pass::backward_data) + time(Bias{rows, 1}, Pass::backward_weights)) / once, 6.5, 0.003);
+    model.elementwise_passes = {2, "apart"};
+    d.tiles = std::make_shared<const TileModel>(model);
+    EXPECT_NEAR(all(Pass::forward) / once, 2 * 7, 0.003);
+}
+
 // Twice the batch is twice the operations and twice the bytes: one step to the right and one up. Samples of other
 // passes and types are no neighbours.
 TEST(NearestSamples, AreToldByOperationsAndBytes) {

@@ -55,7 +55,8 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
                           "pipe=2:recompute=on:microbatches=4,tensor=2"});
         // Tensor ranks hand on pieces, gradients too; a second product is made again from what was gathered.
         expect_gradients({test::images(), test::branches()},
-                         {"pipe=2:scatter=on:microbatches=4,tensor=2", "pipe=2:scatter=on:recompute=on,tensor=2"});
+                         {"pipe=2:scatter=on:microbatches=4,tensor=2", "pipe=2:scatter=on:recompute=on,tensor=2",
+                          "pipe=2:scatter=on:schedule=pipedream:microbatches=4,tensor=2"});
         // Convolutions in three parts; pieces of the layers that images in blocks go through.
         expect_gradients({test::images(), test::branches()},
                          {"spatial=2x2:edges=apart", "pipe=2:schedule=pipedream:microbatches=4,spatial=2:edges=apart",
@@ -64,6 +65,10 @@ TEST(SharedImages, GiveTheGradientsOfOneRank) {
         expect_gradients({test::small_unet(), test::shrinking()}, {"spatial=2x2x2", "data=2,spatial=2x2"});
         expect_gradients({test::images()}, {"pipe=2:microbatches=2,data=2,spatial=2", "data=2,spatial=2,tensor=2",
                                             "pipe=2:microbatches=2,data=2,spatial=2:edges=apart"});
+        expect_gradients({test::images()},
+                         {"pipe=2:scatter=on:microbatches=2,data=2:zero=3,tensor=2",
+                          "pipe=2:scatter=on:schedule=pipedream:microbatches=4,data=2,tensor=2",
+                          "pipe=2:scatter=on:schedule=interleaved:microbatches=4,data=2:zero=3,tensor=2"});
     }
 }
 

@@ -134,9 +134,10 @@ TEST(TokenPlans, OfTransformersGiveTheGradientsOfOneRank) {
     if (ranks == 2) {
         expect_transformers_gradients({"tensor", "tensor:sequence=on", "tensor:sequence=on:allreduce=doubling",
                                        "data:recompute=blocks:microbatches=2", "tensor:recompute=attention",
-                                       "tensor:sequence=on:recompute=blocks"});
+                                       "tensor:sequence=on:recompute=blocks", "tensor:async=on:recompute=blocks"});
     } else if (ranks == 4) {
-        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2:microbatches=2,tensor=2:sequence=on",
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "pipe=2:microbatches=2,tensor=2:async=on",
+                                       "data=2:microbatches=2,tensor=2:sequence=on",
                                        "data=2:zero=2,tensor=2:sequence=on"});
     } else if (ranks == 8) {
         expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});

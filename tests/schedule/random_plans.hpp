@@ -171,8 +171,9 @@ private:
                                 "tables=shared",
                                 "tables=shared:bottom=one"};
         static const Words pipe{"schedule=gpipe",     "schedule=interleaved", "schedule=interleaved:chunks=3",
-                                "schedule=pipedream", "cut=blocks",           "microbatches=8"};
-        static const Words tensor{"split=filters",  "split=channels",     "sequence=on",
+                                "schedule=pipedream", "cut=blocks",           "microbatches=8",
+                                "scatter=on"};
+        static const Words tensor{"split=filters",  "split=channels",     "sequence=on",     "async=on",
                                   "allreduce=ring", "allreduce=doubling", "allreduce=direct"};
         static const Words groups{"server=1",
                                   "server=2",

@@ -205,6 +205,15 @@ TEST(TensorParallel, OnTwoRanksDrawnByHand) {
               " dense2.copy:gradient_allreduce<dense2:backward_data\n");
 }
 
+TEST(TensorParallel, SumsTheGradientOfAnInputBesideThatOfTheWeights) {
+    const std::string drawn = draw(schedule_of(tower(3), "tensor=2:async=on", 2));
+    EXPECT_THAT(drawn, testing::HasSubstr(" dense2:backward_data dense2:backward_weights"
+                                          " dense1.bias:backward_weights<dense2.copy:gradient_allreduce"
+                                          " dense1.bias:backward_data<dense2.copy:gradient_allreduce"
+                                          " dense1:backward_weights dense1:backward_data dense0:backward_weights"));
+    EXPECT_THAT(drawn, testing::HasSubstr(" dense2.copy:gradient_allreduce<dense2:backward_data\n"));
+}
+
 // Two stages: dense0 | dense1, loss.
 TEST(Pipeline, OneFOneBOnTwoStagesDrawnByHand) {
     EXPECT_EQ(draw(schedule_of(tower(2), "pipe=2:microbatches=2", 2)),
