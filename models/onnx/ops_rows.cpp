@@ -140,6 +140,7 @@ std::string softmax(Import& import, const onnx::NodeProto& node) {
     const auto rank = static_cast<std::int64_t>(value.dims->size());
     std::int64_t axis = integer(node, "axis", modern ? -1 : 1);
     if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) import.graph.fail(node, fmt::format("it has no axis {} of {}", axis, rank));
     const std::string& output = node.output(0);
     const bool last = output == import.graph.outputs().front() && import.graph.readers(output) == 1;
     const auto& readers = import.graph.readers_of(output);
@@ -317,6 +318,11 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
                        {layer}, {}, i);
         if (i > 1) {
             import.not_run(last, "the last cells of an LSTM are read: no kernel gives them out");
+            continue;
+        }
+        constexpr std::int64_t most_places = 1 << 26;
+        if (op.hidden > most_places || steps > most_places / op.hidden) {
+            import.not_run(last, "the last states are picked from too many numbers");
             continue;
         }
         std::vector<std::int32_t> places;  // in {steps, directions, hidden}
