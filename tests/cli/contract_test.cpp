@@ -77,7 +77,8 @@ TEST_F(Contract, FrameworksGiveASourceForEverySetting) {
     const Json all = json("frameworks")["frameworks"];
     EXPECT_GE(all.size(), 8U);
     for (const Json& each : all) {
-        for (const Json& setting : json("frameworks " + each["name"].get<std::string>())["settings"]) {
+        const Json framework = json("frameworks " + each["name"].get<std::string>());
+        for (const Json& setting : framework["settings"]) {
             EXPECT_GT(setting["source"].get<std::string>().size(), 3U) << each["name"];
         }
     }

@@ -138,9 +138,9 @@ TEST_F(Predictions, EveryPriceIsExplained) {
 // What was measured on a V100 says nothing measured of an A100.
 TEST_F(Predictions, SamplesOfAnotherDeviceAreNotCalledMeasured) {
     const std::string problem = "explain conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward --machine ";
-    for (const Json& sample : json(problem + "perlmutter")["samples"]) EXPECT_EQ(sample["basis"], "modelled");
-    for (const Json& sample : json(problem + "dgx1-v100")["samples"])
-        EXPECT_EQ(sample["basis"], "measured on this device class");
+    const Json modelled = json(problem + "perlmutter"), measured = json(problem + "dgx1-v100");
+    for (const Json& sample : modelled["samples"]) EXPECT_EQ(sample["basis"], "modelled");
+    for (const Json& sample : measured["samples"]) EXPECT_EQ(sample["basis"], "measured on this device class");
 }
 
 // A file that its own calibration contradicts, and software that a machine names.
