@@ -56,7 +56,10 @@ Machine known_host(const CalibrateOptions& options, std::int64_t nodes, std::int
             talk(options.common, fmt::format("starting anew: {}", error.what()));
         }
     }
-    return models::detect_this_host();
+    Machine host = models::detect_this_host();
+    // More ranks than cores: a device for each, of which calibrate finds out who shares a core.
+    const bool crowded = ranks_a_node > device_count(host) && !options.machine_out.empty();
+    return crowded ? models::detect_hosts(1, ranks_a_node) : host;
 }
 
 // Of every network, plan and batch.

@@ -81,7 +81,7 @@ Steps::Steps(const Schedule& schedule, const Wiring& wiring, ZScore z_score, Pac
       wiring_(wiring),
       z_score_(z_score),
       ranks_(rehearse::ranks(schedule.mesh)),
-      cores_(wiring.machine(), ranks_),
+      cores_(wiring.machine(), all_devices(schedule)),
       ranks_of_(schedule.classes.size()),
       durations_(schedule.classes.size()),
       pace_(pace) {

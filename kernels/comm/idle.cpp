@@ -7,6 +7,8 @@
 #include <ctime>
 #include <optional>
 
+#include "core/looks.hpp"
+
 namespace rehearse::kernels {
 
 namespace {
@@ -41,8 +43,8 @@ Nanoseconds nap_beside(Nanoseconds waited) { return std::clamp<Nanoseconds>(wait
 
 Idle attentive() {
     return [looks = 0, waited = Waited{}]() mutable {
-        const Nanoseconds pause = std::clamp<Nanoseconds>(waited() / 16, 1us, 200us);
-        if (++looks % 20 == 0 || pause >= 20us) nap(pause);
+        const Nanoseconds pause = attentive_nap(waited());
+        if (++looks % 20 == 0 || pause >= nap_at_each_look) nap(pause);
     };
 }
 

@@ -9,8 +9,9 @@
 
 namespace rehearse::sim {
 
-/// The SharedCores of a machine as far as a job's ranks are on them, rank r on device r. While n ranks of a pool
-/// compute, each does so at min(1, cores / n) of the rate of a core of its own (processor sharing).
+/// The SharedCores of a machine as far as a job's ranks, and servers behind them, are on them, rank r on device r.
+/// While n ranks of a pool compute, each does so at min(1, cores / n) of the rate of a core of its own (processor
+/// sharing).
 class Cores {
 public:
     Cores(const Machine& machine, std::int64_t ranks);

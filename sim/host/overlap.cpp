@@ -227,8 +227,12 @@ void join_ends(const Steps& steps, std::vector<std::vector<Seconds>>& extra) {
 
 }  // namespace
 
+bool loses_to_messages(const Machine& machine) {
+    return given(machine.inside.overlap) || given(machine.across.overlap);
+}
+
 int overlap_rounds(const Machine& machine, const Schedule& schedule) {
-    if (given(machine.inside.overlap) || given(machine.across.overlap)) return 4;
+    if (loses_to_messages(machine)) return 4;
     const auto known = [](const DeviceClass& device) { return processors_of(device) > 0; };
     if (std::ranges::none_of(machine.classes, known)) return 0;
     for (const RankClass& each : schedule.classes) {

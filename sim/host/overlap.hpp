@@ -10,6 +10,9 @@
 
 namespace rehearse::sim {
 
+/// Whether the machine says what ranks lose to messages: its messages were measured as `run` sends them.
+bool loses_to_messages(const Machine& machine);
+
 /// How often the losses are looked for anew, because what steps take from each other depends on when they are, and
 /// that on what they take (it settles quickly, as each loss is a small part of its step): 0 where nothing is lost, as
 /// the machine does not say what ranks lose, and no library's collective takes processors of devices whose number is

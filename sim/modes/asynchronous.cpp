@@ -55,8 +55,9 @@ public:
           programs_(programs_of(schedule_)),
           groups_(groups_of(steps)),
           collectives_(schedule_.mesh, wiring, 0),
-          simulation_(wiring, last_device() + 1, shared_wires()),
-          servers_(steps, wiring, simulation_, timeline_) {
+          simulation_(wiring, last_device() + 1, pools()),
+          cores_(steps.cores(), simulation_, shared_wires()),
+          servers_(steps, wiring, simulation_, cores_, timeline_) {
         find_paces(options);
         for (const WorkerGroup& group : groups_) {
             for (const Step& step : steps_of(group)) {
@@ -83,11 +84,18 @@ public:
 
 private:
     /// For each group, where it has several communicators: they are taken to share all links all the time.
-    std::vector<std::int64_t> shared_wires() const {
+    std::size_t shared_wires() const {
         const bool several = std::ranges::any_of(programs_, [](const Program& program) {
             return std::ranges::count_if(program.streams_used, is_communicator) > 1;
         });
-        return std::vector<std::int64_t>(several ? groups_.size() : 0, 1);
+        return several ? groups_.size() : 0;
+    }
+    /// These, then the cores that ranks share.
+    std::vector<std::int64_t> pools() const {
+        std::vector<std::int64_t> all(shared_wires(), 1);
+        const std::vector<std::int64_t> cores = core_counts(steps_.cores());
+        all.insert(all.end(), cores.begin(), cores.end());
+        return all;
     }
     const std::vector<Step>& steps_of(const WorkerGroup& group) const {
         return schedule_.classes[at(group.rank_class)].steps;
@@ -155,7 +163,15 @@ private:
             simulation_.sleep_until(when);
             group.iteration->wait();
             when = std::max(when, simulation_.now());
+            if (stream == Stream::compute) when = unpacked(group, when);
         }
+    }
+
+    Seconds unpacked(const WorkerGroup& group, Seconds when) const {
+        const Seconds alone = servers_.unpacking(group);
+        std::vector<CoreWork::Work> works;
+        for (const RankIndex rank : group.ranks) works.push_back({rank, alone});
+        return cores_.run(works, when);
     }
 
     Seconds take(WorkerGroup& group, int step, int iteration, Seconds when) {
@@ -183,7 +199,7 @@ private:
                 .acquire();
             when = std::max(when, simulation_.now());
         } else {
-            when += std::max(duration(group, step) * group.pace[at(iteration)], least(group, action));
+            when = computed(group, step, group.pace[at(iteration)], when);
         }
         event.end = when;
         timeline_.events.push_back(std::move(event));
@@ -213,21 +229,28 @@ private:
     }
 
     Seconds after_collective(const WorkerGroup& group, Seconds alone, Seconds when) {
-        if (shared_wires().empty()) return when + alone;
+        if (shared_wires() == 0) return when + alone;
         simulation_.sleep_until(when);
         simulation_.compute(static_cast<int>(&group - groups_.data()), alone);
         return simulation_.now();
+    }
+
+    /// On all of them, until the slowest is through; what is read takes no core.
+    Seconds computed(const WorkerGroup& group, int step, double pace, Seconds when) {
+        const Step& of = steps_of(group)[at(step)];
+        if (of.stream != Stream::compute || steps_.cores().pools().empty())
+            return when + std::max(duration(group, step) * pace, least(group, of.action));
+        std::vector<CoreWork::Work> works;
+        for (const RankIndex rank : group.ranks)
+            works.push_back({rank, std::max(steps_.duration(step, rank) * pace, least(group, of.action))});
+        return cores_.run(works, when);
     }
 
     Seconds duration(const WorkerGroup& group, int step) {
         const auto known = durations_.try_emplace({group.ranks.front(), step});
         if (!known.second) return known.first->second;
         Seconds most;
-        const bool computes = steps_of(group)[at(step)].stream == Stream::compute;
-        for (const RankIndex rank : group.ranks) {
-            const double crowding = computes ? steps_.cores().crowding(rank) : 1;
-            most = std::max(most, steps_.duration(step, rank) * crowding);
-        }
+        for (const RankIndex rank : group.ranks) most = std::max(most, steps_.duration(step, rank));
         return known.first->second = most;
     }
 
@@ -245,6 +268,7 @@ private:
     std::vector<WorkerGroup> groups_;
     Collectives collectives_;
     Simulation simulation_;
+    CoreWork cores_;
     Timeline timeline_;
     Servers servers_;
     std::map<std::tuple<RankIndex, RankIndex, bool>, s4u::SemaphorePtr> channels_;  // what has come, and not been taken

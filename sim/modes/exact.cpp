@@ -9,6 +9,7 @@
 #include "core/collectives/library.hpp"
 #include "sim/collective/exchanges.hpp"
 #include "sim/collective/libraries/library_times.hpp"
+#include "sim/modes/core_work.hpp"
 #include "sim/modes/mail.hpp"
 #include "sim/modes/program.hpp"
 #include "sim/network/zone.hpp"
@@ -34,12 +35,6 @@ struct FlowKey {
     std::int64_t number = 0;   // how many of the same kind, axis and ranks there were, with it
     auto operator<=>(const FlowKey&) const = default;
 };
-
-std::vector<std::int64_t> core_counts(const Cores& cores) {
-    std::vector<std::int64_t> counts;
-    for (const Cores::Pool& pool : cores.pools()) counts.push_back(pool.cores);
-    return counts;
-}
 
 class Run {
 public:

@@ -4,20 +4,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/index.hpp"
+#include "core/looks.hpp"
 #include "core/methods/servers.hpp"
 #include "sim/check/bounds.hpp"
+#include "sim/host/overlap.hpp"
 
 namespace rehearse::sim {
 
 namespace s4u = simgrid::s4u;
 
-Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline)
-    : steps_(steps), schedule_(steps.schedule()), wiring_(wiring), simulation_(simulation), timeline_(timeline) {
+Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
+                 Timeline& timeline)
+    : steps_(steps),
+      schedule_(steps.schedule()),
+      wiring_(wiring),
+      simulation_(simulation),
+      cores_(cores),
+      timeline_(timeline),
+      as_run_(loses_to_messages(wiring.machine())) {
     for (std::int64_t s = 0; s < schedule_.methods.get<rehearse::Servers>().count; ++s) {
         servers_.push_back({.device = device_of_server(schedule_, s)});
     }
+}
+
+// One read and one write of each number.
+Seconds Servers::copying(std::int64_t elements, std::int64_t device) const {
+    if (!as_run_) return {};
+    const Problem copy{Activation{Nonlinearity::relu, {elements}}, Pass::forward, 1, DataType::f32};
+    return price(copy, wiring_.device_class(device)).time;
+}
+
+// Half of the nap, on average.
+Seconds Servers::late(Seconds waited) const {
+    using Nanoseconds = std::chrono::nanoseconds;
+    const auto nap = attentive_nap(Nanoseconds{static_cast<Nanoseconds::rep>(waited.value * 1e9)});
+    if (!as_run_ || nap < nap_at_each_look) return {};
+    return Seconds{0.5e-9 * static_cast<double>(nap.count())};
+}
+
+Seconds Servers::unpacking(const WorkerGroup& group) const {
+    Seconds sum;
+    for (const Step& step : schedule_.classes[at(group.rank_class)].steps) {
+        const auto* push_pull = std::get_if<PushPull>(&step.action);
+        if (push_pull != nullptr) sum += copying(push_pull->received, group.ranks.front());
+    }
+    return sum;
 }
 
 bool Servers::trades(RankIndex rank, const PushPull& push_pull) const {
@@ -64,33 +98,39 @@ Seconds Servers::move(const std::vector<std::pair<std::int64_t, std::int64_t>>& 
 }
 
 Seconds Servers::exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when) {
-    simulation_.sleep_until(when);
     Server& server = servers_[at(push_pull.server)];
     const Bytes each = size_of(push_pull.type);
     std::vector<std::pair<std::int64_t, std::int64_t>> there, back;
+    std::vector<CoreWork::Work> packing;
     std::size_t traders = 0;
     for (const RankIndex rank : group.ranks) {
         if (!trades(rank, push_pull)) continue;
         ++traders;
+        packing.push_back({rank, copying(push_pull.sent, rank)});
         if (rank == server.device) continue;
         there.emplace_back(rank, server.device);
         back.emplace_back(server.device, rank);
     }
-    move(there, each * static_cast<double>(push_pull.sent));
+    simulation_.sleep_until(cores_.run(packing, when));
+    const Seconds pushed = move(there, each * static_cast<double>(push_pull.sent));
     const s4u::SemaphorePtr done = s4u::Semaphore::create(0);
     for (std::size_t i = 0; i < traders; ++i) {
         server.queue.push_back({&push_pull, &group, iteration, i == 0, done});
         server.waiting->release();
     }
     for (std::size_t i = 0; i < traders; ++i) done->acquire();
-    return move(back, each * static_cast<double>(push_pull.received));
+    const Seconds back_at = move(back, each * static_cast<double>(push_pull.received));
+    simulation_.sleep_until(back_at + late(back_at - pushed));
+    return simulation_.now();
 }
 
 void Servers::serve(std::int64_t index) {
     Server& server = servers_[at(index)];
     const DeviceClass& device = wiring_.device_class(server.device);
     for (std::int64_t taken = 0; taken < server.requests; ++taken) {
+        const Seconds idle = simulation_.now();
         server.waiting->acquire();
+        simulation_.sleep_until(simulation_.now() + late(simulation_.now() - idle));
         const Request request = server.queue.front();
         server.queue.pop_front();
         Event event;
@@ -100,12 +140,16 @@ void Servers::serve(std::int64_t index) {
         event.layer = fmt::format("bucket{}", request.push_pull->bucket);
         event.pass = "update";
         event.iteration = request.iteration;
-        event.start = event.end = simulation_.now();
+        event.start = simulation_.now();
+        Seconds work =
+            copying(request.push_pull->sent, server.device) + copying(request.push_pull->received, server.device);
         for (const Problem& problem : request.push_pull->work) {
-            event.end += std::max(price(problem, device).time, least_time(problem, device));
+            work += std::max(price(problem, device).time, least_time(problem, device));
             event.flops += flops(problem.op, problem.pass, problem.batch);
             event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
         }
+        const CoreWork::Work own{server.device, work};
+        event.end = cores_.run({&own, 1}, event.start);
         simulation_.sleep_until(event.end);
         timeline_.events.push_back(std::move(event));
         count(request);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/timeline.hpp"
+#include "sim/modes/core_work.hpp"
 #include "sim/network/zone.hpp"
 #include "sim/steps.hpp"
 
@@ -27,16 +28,24 @@ struct WorkerGroup {
 
 /// One actor a server: it takes one request after the other, in the order in which they have come, for as long as its
 /// work is priced on its device, and does nothing else.
+///
+/// On hosts whose messages were measured beside computation (Overlap of core/machine.hpp), a trade is what `run` does
+/// of it: gradients are packed, unpacked by the server, weights are packed there and unpacked at the end of the step,
+/// each a copy by the core; and who has waited for a message for long sees it late, as he naps between looks.
 class Servers {
 public:
     /// Keeps references. What servers do is added to the timeline.
-    Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, Timeline& timeline);
+    Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
+            Timeline& timeline);
 
     /// A group will come with this trade so many times.
     void expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times);
     void start();
     /// Called by an actor of the group: all its ranks that trade push and pull, until the last of them has its weights.
     Seconds exchange(WorkerGroup& group, const PushPull& push_pull, int iteration, Seconds when);
+
+    /// What the weights that have come take to be unpacked, at the end of a group's step.
+    Seconds unpacking(const WorkerGroup& group) const;
 
     /// Called by an actor: `bytes` from each first to each second device, until the last of them is there.
     Seconds move(const std::vector<std::pair<std::int64_t, std::int64_t>>& ways, Bytes bytes);
@@ -60,6 +69,8 @@ private:
         std::int64_t requests = 0;  // that will come in all
         std::vector<simgrid::s4u::CommPtr> copying{};
     };
+    Seconds copying(std::int64_t elements, std::int64_t device) const;
+    Seconds late(Seconds waited) const;
     bool trades(RankIndex rank, const PushPull& push_pull) const;
     Seconds latency(std::int64_t from, std::int64_t to, Bytes bytes) const;
     simgrid::s4u::CommPtr send(std::int64_t from, std::int64_t to, Bytes bytes);
@@ -71,7 +82,9 @@ private:
     const Schedule& schedule_;
     const Wiring& wiring_;
     Simulation& simulation_;
+    const CoreWork& cores_;
     Timeline& timeline_;
+    bool as_run_;  // what `run` does of a trade is priced, too
     std::vector<Server> servers_;
     std::map<std::pair<std::int64_t, int>, std::int64_t> updates_;  // by stage and bucket
     std::vector<std::int64_t> stale_;

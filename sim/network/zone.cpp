@@ -232,8 +232,17 @@ void Simulation::sleep_until(Seconds when) const {
 }
 
 void Simulation::compute(int cores, Seconds work) const {
-    if (!(work > Seconds{0})) return;
-    s4u::this_actor::exec_init(work.value)->set_host(zone_->host(first_cores_ + cores))->wait();
+    const std::pair one{cores, work};
+    compute({&one, 1});
+}
+void Simulation::compute(std::span<const std::pair<int, Seconds>> works) const {
+    std::vector<s4u::ExecPtr> under_way;
+    for (const auto& [cores, work] : works) {
+        if (!(work > Seconds{0})) continue;
+        under_way.push_back(s4u::this_actor::exec_init(work.value)->set_host(zone_->host(first_cores_ + cores)));
+        under_way.back()->start();
+    }
+    for (const s4u::ExecPtr& each : under_way) each->wait();
 }
 
 void Simulation::run() const {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "core/units.hpp"
 #include "sim/network/wiring.hpp"
@@ -40,6 +41,8 @@ public:
     /// Called by an actor: so many seconds of work for one core, on these cores, which share them evenly when more work
     /// than they are. `cores` is an index into the pools that it was made with.
     void compute(int cores, Seconds work) const;
+    /// ... several of that at the same time, each by its pool, until the last has ended.
+    void compute(std::span<const std::pair<int, Seconds>> works) const;
     /// On SimGrid's clock, when this simulation was made.
     Seconds origin() const { return origin_; }
     /// Since then.

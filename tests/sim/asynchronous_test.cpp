@@ -116,6 +116,37 @@ TEST(Asynchronous, StagesOfAPipelineTradeWhatEachHas) {
     EXPECT_THAT(both.prediction.staleness, ElementsAre(2 * settling_steps));
 }
 
+// A rank that waits leaves the core to its server: nothing takes longer. Two ranks and their server on one core have
+// 2 x 10 + 2 x 3 ms of work for it in a step of both; with a core each a step is 10 + 3 ms, two ways and 3 ms in the
+// queue at most.
+TEST(Asynchronous, ServersShareCoresWithRanks) {
+    Machine machine = one_device_nodes(3, Star{});
+    const Schedule one = trading(machine, 1, Seconds{0.020}, Seconds{0.003});
+    machine.shared_cores = {{1, {0, 1}, "test"}};
+    EXPECT_NEAR(predicted(one, machine).step, 0.020 + 2 * way.value + 0.003, 1e-9);
+    machine = one_device_nodes(3, Star{});
+    const Schedule two = trading(machine, 2, Seconds{0.010}, Seconds{0.003});
+    const double apart = predicted(two, machine).step;
+    EXPECT_LE(apart, 0.010 + 4 * way.value + 2 * 0.003);
+    machine.shared_cores = {{1, {0, 1, 2}, "test"}};
+    const double together = predicted(two, machine).step;
+    EXPECT_GE(together, 2 * 0.010 + 2 * 0.003 - 1e-9);
+    EXPECT_LE(together, 2 * 0.010 + 2 * 0.003 + 4 * way.value);
+    machine.shared_cores = {{1, {0, 2}, "test"}};  // the server and one of them: the other has its core to itself
+    EXPECT_LT(predicted(two, machine).step, together);
+}
+
+// On a host whose messages were measured as `run` sends them: 10^7 numbers are copied four times, 8 B each, and rank
+// and server, who have waited for more than 3.2 ms, nap 200 us at a time: late by half of that.
+TEST(Asynchronous, OnAMeasuredHostNumbersAreCopiedAndLooksAreLate) {
+    Machine machine = one_device_nodes(2, Star{});
+    const Schedule schedule = trading(machine, 1, Seconds{0.020}, Seconds{0.003});
+    const double before = predicted(schedule, machine).step;
+    machine.across.overlap = {{1_us, "test"}, {10.0_GBps, "test"}, {1_us, "test"}};
+    const double copy = 8e7 / machine.classes[0].memory_bandwidth.value.value;
+    EXPECT_NEAR(predicted(schedule, machine).step, before + 4 * copy + 2 * 100e-6, 0.01 * copy + 1e-6);
+}
+
 // Without noise both are on the link at the same time, with noise hardly ever.
 TEST(Asynchronous, NoiseIsOfEachStepAnew) {
     Machine machine = one_device_nodes(3, Star{});
