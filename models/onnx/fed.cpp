@@ -75,7 +75,8 @@ std::optional<std::vector<std::int32_t>> sliced(const OnnxGraph& graph, const on
         if (!axis && (*starts)[i] == 0 && by == 1) continue;
         if (!axis) return std::nullopt;
         const std::int64_t size = (*from)[*axis];
-        first[*axis] = std::clamp<std::int64_t>((*starts)[i] + ((*starts)[i] < 0 ? size : 0), 0, size - 1);
+        first[*axis] = std::clamp<std::int64_t>((*starts)[i] + ((*starts)[i] < 0 ? size : 0), 0,
+                                                std::max<std::int64_t>(0, size - 1));
         step[*axis] = by;
     }
     std::vector<std::int32_t> picked(static_cast<std::size_t>(elements(*to)));

@@ -71,6 +71,7 @@ std::optional<Shape> Inference::shape_of_slice(const onnx::NodeProto& node) cons
         if (static_cast<std::size_t>((*axes)[i]) >= made.size() || steps[i] == 0) return std::nullopt;
         std::int64_t& size = made[static_cast<std::size_t>((*axes)[i])];
         const std::int64_t whole = size;
+        if (whole < 0) return std::nullopt;
         if (whole == 0) continue;
         std::int64_t begin = positive_modulo((*starts)[i], whole), end = positive_modulo((*ends)[i], whole);
         if (steps[i] > 0) {

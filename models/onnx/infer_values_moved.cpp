@@ -73,7 +73,8 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
             const std::size_t axis = axes.empty() ? i : static_cast<std::size_t>(axes[i]);
             const std::int64_t step = asked ? (*asked)[i] : 1;
             std::int64_t begin = (*starts)[i] + ((*starts)[i] < 0 ? from[axis] : 0);
-            begin = std::clamp<std::int64_t>(begin, 0, step < 0 ? from[axis] - 1 : from[axis]);
+            begin =
+                std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, step < 0 ? from[axis] - 1 : from[axis]));
             offset += begin * strides[axis];
             steps[axis] = shape[axis] > 1 ? steps[axis] * step : 0;  // no product of a step that is never taken
         }

@@ -45,7 +45,7 @@ std::vector<std::int64_t> slice_numbers(const Import& import, const onnx::NodePr
         if (!axis) return {};
         const std::int64_t size = shape[*axis];
         const std::int64_t first = (*starts)[i] + ((*starts)[i] < 0 ? size : 0);
-        numbers[*axis] = std::clamp<std::int64_t>(first, 0, step < 0 ? size - 1 : size);
+        numbers[*axis] = std::clamp<std::int64_t>(first, 0, std::max<std::int64_t>(0, step < 0 ? size - 1 : size));
         numbers[shape.size() + *axis] = step;
     }
     return numbers;

@@ -321,7 +321,7 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
             continue;
         }
         constexpr std::int64_t most_places = 1 << 26;
-        if (op.hidden > most_places || steps > most_places / op.hidden) {
+        if (elements(import.builder.shape(layer)) > most_places) {
             import.not_run(last, "the last states are picked from too many numbers");
             continue;
         }
