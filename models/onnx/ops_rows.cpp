@@ -294,7 +294,7 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     op.reset_after = integer(node, "linear_before_reset", 0) != 0;
     const std::string other = unlike_ours(import, node, op);
     const Shape shape{steps, inputs};
-    if (import.graph.sample(node.input(0)) && elements(*import.graph.sample(node.input(0))) != steps * inputs)
+    if (import.graph.sample(node.input(0)) && elements(*import.graph.sample(node.input(0))) != elements(shape))
         return "its samples are not its batch";
     constexpr std::int64_t most_steps = 512;
     const std::string states = states_unlike_ours(import, node);
