@@ -9,11 +9,13 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import time
 
-STEPS = 300
+SECONDS = 10  # what the job would take if nobody died: long enough to be hit on the fastest machine
+LEAST = 300   # steps in which something is learnt
 
 
 def ranks_of(job):
@@ -31,13 +33,14 @@ def ranks_of(job):
     return found
 
 
-def train(words, plan, workers, send):
-    """The document of a job whose ranks are sent signals once each has begun: {rank: signal}."""
-    job = subprocess.Popen([*words, "--plan", plan, "--steps", str(STEPS)], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True)
-    while len(ranks := ranks_of(job)) < workers + 1 and job.poll() is None:
-        time.sleep(0.02)
-    time.sleep(1.5)
+def train(words, steps, workers=0, send=None):
+    """The document of a job whose ranks are sent signals once each has begun: {rank: signal}; or of one that is left alone."""
+    send = send or {}
+    job = subprocess.Popen([*words, "--steps", str(steps)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if send:
+        while len(ranks := ranks_of(job)) < workers + 1 and job.poll() is None:
+            time.sleep(0.02)
+        time.sleep(1.5)
     for rank, number in send.items():
         os.kill(ranks[rank], number)
     said, why = job.communicate(timeout=120)
@@ -48,7 +51,7 @@ def train(words, plan, workers, send):
             except ProcessLookupError:
                 pass
     if job.returncode != 0:
-        sys.exit(f"{plan}, {send}: exit {job.returncode}: {why}")
+        sys.exit(f"{steps} steps, {send}: exit {job.returncode}: {why}")
     return json.loads(said)
 
 
@@ -64,15 +67,17 @@ def main():
         print(f"skipped: {version.strip()} has no --enable-recovery of Open MPI 4")
         sys.exit(77)
     run = [binary, "run", "--model", "lenet5", "--batch", "32", "--momentum", "0", "--patience", "2s", "--format", "json"]
-    words = [*mpirun, "--enable-recovery", "-n", "4", *run]
-    killed = train(words, "server=1,data=3", 3, {2: signal.SIGKILL})
+    words = [*mpirun, "--enable-recovery", "-n", "4", *run, "--plan", "server=1,data=3"]
+    pace = statistics.median(step["seconds"] for step in train(words, 30)["steps"])
+    steps = max(LEAST, round(SECONDS / pace))
+    killed = train(words, steps, 3, {2: signal.SIGKILL})
     check("who died", killed["lost"], [2])
     check("who was cut", killed["cut"], [])
-    check("steps", len(killed["steps"]), STEPS)
+    check("steps", len(killed["steps"]), steps)
     updates = sum(killed["staleness"])
-    each = updates / STEPS  # buckets times workers: those of two all the time, of the third for a part of it
-    if not 2 < each < 3 * 20 or updates <= 2 * STEPS:
-        sys.exit(f"{updates} updates in {STEPS} steps")
+    each = updates / steps  # buckets times workers: those of two all the time, of the third for a part of it
+    if not 2 < each < 3 * 20 or updates <= 2 * steps:
+        sys.exit(f"{updates} updates in {steps} steps")
     first = killed["steps"][0]["loss"]
     last = sum(step["loss"] for step in killed["steps"][-20:]) / 20
     if not last < 0.8 * first:
