@@ -2,7 +2,8 @@
 # The two functions that every folder uses, and the warnings they share.
 
 add_library(rehearse_warnings INTERFACE)
-target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic>)
+target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic>
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Woverloaded-virtual>)  # as clang does by -Wall
 if(NOT CMAKE_UNITY_BUILD)  # a name of one file is no shadow of another's
   target_compile_options(rehearse_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
 endif()

@@ -38,7 +38,7 @@ public:
             const std::vector<int> axes = axes_of(b);
             if (!axes.empty() && is_updated(b)) along[axes].push_back(b);
         }
-        for (const auto& [axes, buckets] : along) sum(axes, buckets);
+        for (const auto& [axes, buckets] : along) sum_norms(axes, buckets);
     }
 
 private:
@@ -54,7 +54,7 @@ private:
     }
 
     // Along one axis after the other.
-    void sum(const std::vector<int>& axes, const std::vector<int>& buckets) {
+    void sum_norms(const std::vector<int>& axes, const std::vector<int>& buckets) {
         std::vector<int> after{context_.last_compute};
         std::int64_t norms = 0, own = 0;
         for (const int b : buckets) {
