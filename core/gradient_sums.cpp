@@ -53,7 +53,7 @@ private:
     void find_scattered(const Part& part, const Step& step) {
         const auto* scatter = std::get_if<Communicate>(&step.action);
         if (scatter == nullptr || scatter->kind != CollectiveKind::reduce_scatter || !scatter->of_bucket()) return;
-        if (scatter->micro_batch + 1 == schedule_.micro_batches) return;
+        if (is_last(schedule_, rank_class_, scatter->micro_batch)) return;
         const std::vector<int>& layers = part.buckets[at(scatter->bucket())].layers;
         summed_each_time_.insert(layers.begin(), layers.end());
     }
@@ -80,7 +80,7 @@ private:
         const auto count = [&](int layer) { return Shape{weights_read(layers_[at(layer)].op)}; };
         const bool fresh = has_weights_.insert(compute.layer).second;
         if (!fresh && !summed_each_time_.contains(compute.layer)) add(count(compute.layer), 1, compute.problem.type);
-        if (compute.micro_batch + 1 < schedule_.micro_batches) return;
+        if (!is_last(schedule_, rank_class_, compute.micro_batch)) return;
         if (compute.problem.pass != Pass::backward_weights) return;
         for (std::size_t i = 0; i < layers_.size(); ++i) {
             if (layers_[i].weights_of == compute.layer) add(count(static_cast<int>(i)), 1, compute.problem.type);

@@ -36,7 +36,7 @@ requires(!std::same_as<One, Other>) bool operator==(Index<One, OneValue>, Index<
 
 using LayerIndex = Index<struct LayerKind>;    // of Part::network
 using BucketIndex = Index<struct BucketKind>;  // of Part::buckets
-using StageIndex = Index<struct StageKind>;    // of a pipeline: place along its axis
+using StageIndex = Index<struct StageKind>;    // of a pipeline: its place along it
 using AxisIndex = Index<struct AxisKind>;      // of Schedule::mesh, or of two joined (core/mesh.hpp)
 /// Of all ranks of a job, those of its mesh first, its servers behind them. A rank's place in a group, and so in the
 /// rounds of a collective, is another number.

@@ -53,7 +53,14 @@ int pair_of(Mesh& mesh, int axis, std::int64_t from, std::int64_t to) {
     return single + number_of(mesh, {axis, axis, from, to});
 }
 
-bool is_pair(const Mesh& mesh, int axis) { return range_of(mesh, axis).from >= 0; }
+int places_of(Mesh& mesh, int first, int last, std::int64_t from, std::int64_t to) {
+    const auto single = static_cast<int>(mesh.axes.size());
+    require(first >= 0 && first <= last && last < single, "axes to join stand in the mesh, in this order");
+    require(0 <= from && from < to && to < size_of(mesh, first), "places on an axis");
+    return single + number_of(mesh, {first, last, from, to, true});
+}
+
+bool is_partial(const Mesh& mesh, int axis) { return range_of(mesh, axis).from >= 0; }
 
 bool runs_along(const Mesh& mesh, int axis, int single) {
     const JoinedAxes range = range_of(mesh, axis);
@@ -67,28 +74,41 @@ bool is_axis(const Mesh& mesh, int axis) {
 std::string name_of(const Mesh& mesh, int axis) {
     const JoinedAxes range = range_of(mesh, axis);
     std::string name = mesh.axes[static_cast<std::size_t>(range.first)].name;
+    if (range.from >= 0) {
+        const std::string_view between = range.between ? ".." : ",";
+        name.append("(")
+            .append(std::to_string(range.from))
+            .append(between)
+            .append(std::to_string(range.to))
+            .append(")");
+    }
     for (int i = range.first + 1; i <= range.last; ++i) name += "+" + mesh.axes[static_cast<std::size_t>(i)].name;
-    if (range.from >= 0) name += "(" + std::to_string(range.from) + "," + std::to_string(range.to) + ")";
     return name;
 }
 
 std::int64_t size_of(const Mesh& mesh, int axis) {
     const JoinedAxes range = range_of(mesh, axis);
-    if (range.from >= 0) return 2;
-    std::int64_t product = 1;
-    for (int i = range.first; i <= range.last; ++i) product *= mesh.axes[static_cast<std::size_t>(i)].size;
+    if (range.from >= 0 && !range.between) return 2;
+    std::int64_t product =
+        range.between ? range.to - range.from + 1 : mesh.axes[static_cast<std::size_t>(range.first)].size;
+    for (int i = range.first + 1; i <= range.last; ++i) product *= mesh.axes[static_cast<std::size_t>(i)].size;
     return product;
 }
 
 std::int64_t place_on(const Mesh& mesh, int axis, RankIndex rank) {
     const JoinedAxes range = range_of(mesh, axis);
-    if (range.from >= 0) return place_on(mesh, range.first, rank) == range.from ? 0 : 1;
+    if (range.from >= 0 && !range.between) return place_on(mesh, range.first, rank) == range.from ? 0 : 1;
+    if (range.between) {
+        const std::int64_t first = range.from * stride(mesh, range.first);
+        const std::int64_t all = stride(mesh, range.first) * size_of(mesh, range.first);
+        return (rank % all - first) / stride(mesh, axis);
+    }
     return rank / stride(mesh, axis) % size_of(mesh, axis);
 }
 
 std::int64_t stride(const Mesh& mesh, int axis) {
     const JoinedAxes range = range_of(mesh, axis);
-    std::int64_t product = range.from < 0 ? 1 : range.to - range.from;
+    std::int64_t product = range.from < 0 || range.between ? 1 : range.to - range.from;
     for (auto i = static_cast<std::size_t>(range.last) + 1; i < mesh.axes.size(); ++i) product *= mesh.axes[i].size;
     return product;
 }
@@ -121,9 +141,12 @@ std::vector<RankIndex> group_of(const Mesh& mesh, int axis, RankIndex rank) {
     const std::int64_t size = size_of(mesh, axis);
     if (const JoinedAxes range = range_of(mesh, axis); range.from >= 0) {
         const std::int64_t place = place_on(mesh, range.first, rank);
-        if (place == range.from) return {rank, RankIndex{rank + step}};
-        if (place == range.to) return {RankIndex{rank - step}, rank};
-        return {rank};
+        const bool in =
+            range.between ? place >= range.from && place <= range.to : place == range.from || place == range.to;
+        if (!in) return {rank};
+        std::vector<RankIndex> some;
+        for (std::int64_t i = 0; i < size; ++i) some.emplace_back(rank + (i - place_on(mesh, axis, rank)) * step);
+        return some;
     }
     const std::int64_t first = rank - rank / step % size * step;
     std::vector<RankIndex> group;

@@ -16,11 +16,13 @@ struct Axis {
     std::int64_t size = 1;
 };
 
-/// Axes `first` to `last`, which stand next to each other, taken as one; or, of the single axis `first`, the two places
-/// `from` and `to` alone: ranks at other places along it are each in a group of their own.
+/// Axes `first` to `last`, which stand next to each other, taken as one; of `first` some places alone, where `from` is
+/// one: `from` and `to` (of a single axis), or all `between` them, too. Ranks at other places along it are each in a
+/// group of their own.
 struct JoinedAxes {
     int first = 0, last = 0;
     std::int64_t from = -1, to = -1;
+    bool between = false;
     bool operator==(const JoinedAxes&) const = default;
 };
 
@@ -35,13 +37,17 @@ int axis_index(const Mesh& mesh, std::string_view name);  // also of joined ones
 int join(Mesh& mesh, int first, int last);
 /// The axis of two places along `axis` (tied weights of a pipeline's first and last stage), likewise.
 int pair_of(Mesh& mesh, int axis, std::int64_t from, std::int64_t to);
-bool is_pair(const Mesh& mesh, int axis);
+/// The axis of all places from `from` to `to` along `first` (the copies of a pipeline's stage), with the axes behind it
+/// up to `last`, likewise.
+int places_of(Mesh& mesh, int first, int last, std::int64_t from, std::int64_t to);
+/// Whether only some places of an axis of its own are in its groups.
+bool is_partial(const Mesh& mesh, int axis);
 /// Whether the ranks of a group along `axis` differ in their places along `single`, an axis of its own.
 bool runs_along(const Mesh& mesh, int axis, int single);
 bool is_axis(const Mesh& mesh, int axis);
-std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width", "pipe(0,3)"
+std::string name_of(const Mesh& mesh, int axis);  // "data", "data+height+width", "pipe(0,3)", "pipe(0..3)+data"
 std::int64_t size_of(const Mesh& mesh, int axis);
-/// Where a rank lies along an axis; of a pair 0 or 1, for ranks that are in it.
+/// Where a rank lies along an axis; of some places of it, for ranks that are there, the so many-th.
 std::int64_t place_on(const Mesh& mesh, int axis, RankIndex rank);
 /// Distance in ranks between neighbours along an axis.
 std::int64_t stride(const Mesh& mesh, int axis);

@@ -113,6 +113,33 @@ std::int64_t first_sample(const Schedule& schedule, std::int64_t shard) {
     return first;
 }
 
+int stages(const Schedule& schedule) {
+    if (!schedule.stage_copies.empty()) return static_cast<int>(schedule.stage_copies.size());
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    return pipe < 0 ? 1 : static_cast<int>(size_of(schedule.mesh, pipe));
+}
+
+StagePlace stage_at(const Schedule& schedule, std::int64_t place) {
+    if (schedule.stage_copies.empty()) return {.stage = StageIndex{place}, .first = place};
+    StagePlace found{.copies = schedule.stage_copies.front()};
+    while (place >= found.first + found.copies) {
+        found.first += found.copies;
+        found.stage = StageIndex{found.stage + 1};
+        found.copies = schedule.stage_copies.at(at(found.stage));
+    }
+    found.copy = static_cast<int>(place - found.first);
+    return found;
+}
+
+StagePlace stage_of(const Schedule& schedule, RankIndex rank) {
+    const int pipe = axis_index(schedule.mesh, "pipe");
+    return pipe < 0 ? StagePlace{} : stage_at(schedule, place_on(schedule.mesh, pipe, rank));
+}
+
+bool is_last(const Schedule& schedule, const RankClass& rank_class, int micro_batch) {
+    return micro_batch + rank_class.copies >= schedule.micro_batches;
+}
+
 std::int64_t batch_of(const Schedule& schedule, const RankClass& rank_class) {
     return rank_class.batch > 0 ? rank_class.batch : schedule.batch_per_rank;
 }
@@ -166,7 +193,8 @@ namespace {
 
 class Checker {
 public:
-    Checker(const Schedule& schedule, const RankClass& rank_class) : schedule_(schedule), part_(rank_class.part) {
+    Checker(const Schedule& schedule, const RankClass& rank_class)
+        : schedule_(schedule), rank_class_(rank_class), part_(rank_class.part) {
         require(part_.origins.size() == part_.network.layers.size(), "each layer of a part has an origin");
     }
     void operator()(const Compute& compute) const {
@@ -213,6 +241,7 @@ private:
     static bool in(int index, const auto& list) { return index >= 0 && index < static_cast<int>(list.size()); }
     void micro_batch(int index) const {
         require(index >= 0 && index < schedule_.micro_batches, "a step names a micro-batch");
+        require(index % rank_class_.copies == rank_class_.copy, "a step is of its copy's micro-batches");
     }
     // A test's schedule may leave the layer out.
     void moved(int layer, int index) const {
@@ -225,6 +254,7 @@ private:
     }
 
     const Schedule& schedule_;
+    const RankClass& rank_class_;
     const Part& part_;
 };
 
@@ -239,6 +269,7 @@ void check(const Schedule& schedule) {
                                std::ranges::max(shares) == schedule.batch_per_rank),
             "a share for each copy, the largest of them batch_per_rank");
     for (const RankClass& rank_class : schedule.classes) {
+        require(rank_class.copies == 1 || !schedule.stage_copies.empty(), "copies are of a pipeline's stage");
         const Checker checker{schedule, rank_class};
         for (std::size_t i = 0; i < rank_class.steps.size(); ++i) {
             const Step& step = rank_class.steps[i];

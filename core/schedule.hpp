@@ -189,6 +189,8 @@ struct RankClass {
     int in_flight = 1;       // micro-batches that are between their forward and backward passes at the same time
     int slots = 1;           // that there is memory for: one more where a stage receives the next one meanwhile
     std::int64_t batch = 0;  // samples of a step; 0: Schedule::batch_per_rank
+    /// Of a pipeline's stage that several ranks have: every so many-th micro-batch is this class's, from `copy` on.
+    int copies = 1, copy = 0;
 };
 
 /// Copies along data that work on unlike numbers of samples, as they are on unlike devices (uneven batches).
@@ -225,7 +227,8 @@ struct Schedule {
     std::vector<int> class_axes;     // axes along which ranks have different programs; none: one class
     std::vector<RankClass> classes;  // row-major over class_axes; along data one for each kind of share
     Shares shares{};
-    Bytes memory_peak;  // of the fullest rank class
+    std::vector<int> stage_copies{};  // places along "pipe" that each stage of it has; empty: one each
+    Bytes memory_peak;                // of the fullest rank class
     Optimizer optimizer = Optimizer::sgd;
     MethodData methods{};  // of methods of training: what each keeps here
 
@@ -243,6 +246,21 @@ std::int64_t shard_of(const Mesh& mesh, RankIndex rank);
 /// Samples of a step that a shard has, and where they begin in the batch.
 std::int64_t samples_of(const Schedule& schedule, std::int64_t shard);
 std::int64_t first_sample(const Schedule& schedule, std::int64_t shard);
+/// Stages of the pipeline; 1 without one.
+int stages(const Schedule& schedule);
+/// A place along "pipe" as one of the copies of a stage.
+struct StagePlace {
+    StageIndex stage{0};
+    int copies = 1, copy = 0;
+    std::int64_t first = 0;  // the place of the stage's first copy
+};
+StagePlace stage_at(const Schedule& schedule, std::int64_t place);
+/// That of a rank; stage 0 without a pipeline.
+StagePlace stage_of(const Schedule& schedule, RankIndex rank);
+/// Whether a class has no micro-batch of a step after this one.
+bool is_last(const Schedule& schedule, const RankClass& rank_class, int micro_batch);
+/// The micro-batch is the so many-th of its class.
+inline int turn_of(const RankClass& rank_class, int micro_batch) { return micro_batch / rank_class.copies; }
 /// Programs along one of class_axes.
 std::int64_t classes_along(const Schedule& schedule, int axis);
 int class_of(const Schedule& schedule, RankIndex rank);

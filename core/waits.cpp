@@ -62,8 +62,7 @@ struct Node {
 
 class Walk {
 public:
-    Walk(const Schedule& schedule, std::span<const Event> events, RankIndex rank)
-        : schedule_(schedule), pipe_(axis_index(schedule.mesh, "pipe")), rank_(rank) {
+    Walk(const Schedule& schedule, std::span<const Event> events, RankIndex rank) : schedule_(schedule), rank_(rank) {
         for (const RankClass& each : schedule.classes) programs_.emplace_back(each.steps);
         shown_of_class_.resize(programs_.size(), -1);
         for (std::size_t first = 0; first < events.size();) {
@@ -184,8 +183,7 @@ private:
         if (stream != Stream::compute) return waits_.communication;
         const RankIndex rank = shown_[at(node.shown)].rank;
         if (rank == rank_) return waits_.rest;
-        const bool other_stage =
-            pipe_ >= 0 && place_on(schedule_.mesh, pipe_, rank) != place_on(schedule_.mesh, pipe_, rank_);
+        const bool other_stage = stage_of(schedule_, rank).stage != stage_of(schedule_, rank_).stage;
         return other_stage ? waits_.bubble : waits_.communication;
     }
 
@@ -209,7 +207,6 @@ private:
     }
 
     const Schedule& schedule_;
-    int pipe_;
     RankIndex rank_;
     std::vector<ClassProgram> programs_;
     std::vector<Shown> shown_;

@@ -28,7 +28,7 @@ std::optional<schedule::Plan> pipelined_plan(const std::string& title) {
         const std::string words = title.substr(first + 2, last - first - 2);
         schedule::Plan plan = schedule::parse_plan(words.substr(0, words.find(", batch ")));
         const int axis = axis_index(plan.mesh, "pipe");
-        if (axis >= 0 && size_of(plan.mesh, axis) > 1) return plan;
+        if (axis >= 0 && size_of(plan.mesh, axis) > 1 && plan.stage_copies.empty()) return plan;
     } catch (const InputError&) {
     }
     return std::nullopt;

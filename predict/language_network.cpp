@@ -76,6 +76,7 @@ std::optional<LanguageModel> language_model_of(const Network& network) {
 
 std::optional<LanguagePlan> language_plan_of(const schedule::Plan& plan, const Schedule& schedule) {
     LanguagePlan result;
+    if (!plan.stage_copies.empty()) return std::nullopt;
     for (const Axis& axis : schedule.mesh.axes) {
         if (axis.name == "data") {
             result.data = axis.size;

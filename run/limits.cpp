@@ -174,7 +174,7 @@ std::string axis_beside_data(const Asked& asked) {
 // What a stage of a worker would need of the others, or of the servers, beside its weights.
 std::string stages_of_servers(const Asked& asked) {
     const Schedule& schedule = asked.schedule;
-    if (schedule.methods.get<Servers>().count == 0 || stages_of_workers(schedule) == 1) return {};
+    if (schedule.methods.get<Servers>().count == 0 || stages(schedule) == 1) return {};
     if (schedule.methods.get<Averaging>().period > 0) return "elastic with server and pipe";
     if (schedule.methods.get<Curvature>().period > 0) return "kfac with server and pipe";
     if (asked.options.patience.value > 0) return "--patience with server and pipe";

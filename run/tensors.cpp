@@ -116,7 +116,10 @@ void Tensors::find_views(const Network& network) {
 
 Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, RankIndex rank,
                  const std::vector<const kernels::Backend*>& backends, std::uint64_t seed, kernels::Device* device)
-    : slots_(rank_class.slots), micro_batches_(schedule.micro_batches), count_(rank_class.part.network.layers.size()) {
+    : slots_(rank_class.slots),
+      copies_(rank_class.copies),
+      micro_batches_(schedule.micro_batches),
+      count_(rank_class.part.network.layers.size()) {
     const Network& network = rank_class.part.network;
     const std::int64_t batch = micro_batch_size(schedule, rank_class);
     const DataType type = compute_type(schedule.precision), update = update_type(schedule.precision);
@@ -343,7 +346,7 @@ void Tensors::place_parameters(const Part& part) {
 }
 
 LayerTensors Tensors::layer(int index, int micro_batch) const {
-    LayerTensors found = layers_[at(micro_batch % slots_) * count_ + at(index)];
+    LayerTensors found = layers_[at(micro_batch / copies_ % slots_) * count_ + at(index)];
     if (const Fed* const fed = fed_by(stored_as(index)); fed != nullptr && !fed->integers) {
         const std::size_t size = fed->read.size() / at(micro_batches_);
         found.output = fed->read.subspan(at(micro_batch) * size, size);

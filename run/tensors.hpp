@@ -130,7 +130,7 @@ private:
     void initialise_parameters(const Schedule& schedule, const Part& part, RankIndex rank, std::uint64_t seed);
 
     Arena arena_;
-    int slots_;
+    int slots_, copies_;
     std::vector<LayerTensors> layers_;  // by micro-batch (of the input) or slot, then by layer
     std::vector<BucketTensors> buckets_;
     std::vector<int> stored_as_, diff_stored_as_;

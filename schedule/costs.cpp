@@ -27,10 +27,9 @@ std::vector<double> layer_costs(const Part& part, Precision precision, std::int6
 }
 
 std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& machine) {
-    const int pipe = axis_index(schedule.mesh, "pipe");
     std::vector<Places> copies(static_cast<std::size_t>(shards(schedule.mesh)));
     for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-        const StageIndex stage{pipe < 0 ? 0 : place_on(schedule.mesh, pipe, rank)};
+        const StageIndex stage = stage_of(schedule, rank).stage;
         const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, rank);
         copies[static_cast<std::size_t>(shard_of(schedule.mesh, rank))].insert({stage, device});
     }
@@ -41,7 +40,7 @@ Places places_of(const Schedule& schedule, const Machine& machine) {
     Places all;
     if (machine.classes.size() < 2) {
         const DeviceClass* device = machine.classes.empty() ? nullptr : &rehearse::class_of(machine, 0);
-        for (StageIndex stage{0}; stage < axis_size(schedule.mesh, "pipe"); ++stage) all.insert({stage, device});
+        for (StageIndex stage{0}; stage < stages(schedule); ++stage) all.insert({stage, device});
         return all;
     }
     for (const Places& copy : places_of_copies(schedule, machine)) all.insert(copy.begin(), copy.end());
@@ -50,7 +49,7 @@ Places places_of(const Schedule& schedule, const Machine& machine) {
 
 std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, const Schedule& schedule,
                                                  const Machine& machine) {
-    const auto stages = static_cast<std::size_t>(axis_size(schedule.mesh, "pipe"));
+    const auto stages = static_cast<std::size_t>(rehearse::stages(schedule));
     std::map<const DeviceClass*, std::vector<double>> on_device;
     std::vector<std::vector<double>> costs(stages, std::vector<double>(part.network.layers.size()));
     for (const auto& [stage, device] : places_of(schedule, machine)) {
@@ -58,6 +57,9 @@ std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, c
         if (fresh) known->second = layer_costs(part, schedule.precision, micro_batch_size(schedule), device);
         std::vector<double>& worst = costs[static_cast<std::size_t>(stage)];
         std::ranges::transform(worst, known->second, worst.begin(), [](double a, double b) { return std::max(a, b); });
+    }
+    for (std::size_t stage = 0; stage < schedule.stage_copies.size(); ++stage) {
+        for (double& cost : costs[stage]) cost /= schedule.stage_copies[stage];  // each has every so many-th
     }
     for (int chunk = 1; chunk < chunks; ++chunk) {
         for (std::size_t stage = 0; stage < stages; ++stage) costs.push_back(costs[stage]);

@@ -18,11 +18,11 @@ void check_sample(const InputData& input) {
                                  to_string(input.sample), input.tier));
 }
 
-// Ranks along a tensor axis have a share each.
+// Ranks along a tensor axis have a share each, and copies of the first stage their micro-batches.
 double samples_read(const Schedule& schedule, const RankClass& rank_class) {
     const int tensor = axis_index(schedule.mesh, "tensor");
     const std::int64_t sharing = tensor < 0 ? 1 : schedule.mesh.axes[static_cast<std::size_t>(tensor)].size;
-    return static_cast<double>(batch_of(schedule, rank_class)) / static_cast<double>(sharing);
+    return static_cast<double>(batch_of(schedule, rank_class)) / static_cast<double>(sharing * rank_class.copies);
 }
 
 // Before all that the class does: one after the other, and each stream's first step after the last.

@@ -69,7 +69,8 @@ void LayerSteps::after_gradients_of_inputs(int i, std::vector<int>& after) const
 int LayerSteps::last_gradient_sent() const {
     int step = none;
     for (const auto& [item, sent] : sent_gradients_) {
-        if (item.chunk == context_.item.chunk && item.micro_batch <= context_.item.micro_batch - slots_) step = sent;
+        const int turns = turn_of(context_.rank_class, context_.item.micro_batch - item.micro_batch);
+        if (item.chunk == context_.item.chunk && turns >= slots_) step = sent;
     }
     return step;
 }
@@ -122,9 +123,10 @@ int LayerSteps::send(int i, const Communication& op, Stream stream, std::string_
     const std::vector<int>& gradients = context_.gradient_by[at(i)];
     if (!context_.item.forward) after.insert(after.end(), gradients.begin(), gradients.end());
     const AxisIndex axis{axis_index(context_.schedule.mesh, op.axis)};
-    const int step = context_.append(context_.name_of(i, what, ""), stream,
-                                     Send{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
-                                     std::move(after));
+    const int step = context_.append(
+        context_.name_of(i, what, ""), stream,
+        Send{axis, context_.places_to(op.offset), bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
+        std::move(after));
     if (context_.item.forward) {
         outputs_sent_[{context_.item.chunk, context_.item.micro_batch}] = step;
     } else {
@@ -137,9 +139,10 @@ int LayerSteps::receive(int i, const Communication& op, Stream stream, std::stri
     std::vector<int> after;
     if (ends_.size() >= 2) after.push_back(ends_[ends_.size() - 2]);
     const AxisIndex axis{axis_index(context_.schedule.mesh, op.axis)};
-    return context_.append(context_.name_of(i, what, ""), stream,
-                           Recv{axis, op.offset, bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
-                           std::move(after));
+    return context_.append(
+        context_.name_of(i, what, ""), stream,
+        Recv{axis, context_.places_to(op.offset), bytes_of(op), LayerIndex{i}, context_.item.micro_batch},
+        std::move(after));
 }
 
 void LayerSteps::gather_again(int i) {

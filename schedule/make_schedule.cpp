@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -41,8 +42,16 @@ void check_devices(const Machine& machine, const Job& job) {
     }
 }
 
-int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
-    std::int64_t count = plan.micro_batches > 0 ? plan.micro_batches : stages;
+/// Micro-batches after which all copies of all stages have had as many.
+std::int64_t whole_turns(const Plan& plan) {
+    std::int64_t all = 1;
+    for (const int copies : plan.stage_copies) all = std::lcm(all, std::int64_t{copies});
+    return all;
+}
+
+int micro_batches(const Plan& plan, std::int64_t ranks, std::int64_t batch) {
+    const std::int64_t turns = whole_turns(plan);
+    std::int64_t count = plan.micro_batches > 0 ? plan.micro_batches : (ranks + turns - 1) / turns * turns;
     if (plan.micro_batch > 0) {
         if (batch % plan.micro_batch != 0) {
             throw InputError(fmt::format("--plan '{}': a batch of {} is not in parts of {} samples", plan.text, batch,
@@ -54,16 +63,22 @@ int micro_batches(const Plan& plan, std::int64_t stages, std::int64_t batch) {
         throw InputError(
             fmt::format("--plan '{}': {} micro-batches; a step has at most {}", plan.text, count, most_micro_batches));
     }
+    if (count % turns != 0) {
+        throw InputError(
+            fmt::format("--plan '{}': copies={} take turns over {} micro-batches, of which some would have more than "
+                        "others; multiples of {} would do",
+                        plan.text, fmt::join(plan.stage_copies, "+"), count, turns));
+    }
     if (plan.pipeline != "interleaved") return static_cast<int>(count);
-    if (stages == 1) {
+    if (ranks == 1) {
         throw InputError(
             fmt::format("--plan '{}': schedule=interleaved needs at least 2 stages, and pipe has 1", plan.text));
     }
-    if (count % stages != 0) {
+    if (count % ranks != 0) {
         throw InputError(
             fmt::format("--plan '{}': schedule=interleaved takes micro-batches in groups of pipe={}, but "
                         "{} % {} = {}",
-                        plan.text, stages, count, stages, count % stages));
+                        plan.text, ranks, count, ranks, count % ranks));
     }
     return static_cast<int>(count);
 }
@@ -73,7 +88,7 @@ bool ties_tables(const Plan& plan) { return plan.zero < 3 && !strategy_of(plan).
 
 /// Where the stages end.
 std::vector<int> cuts_of(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
-    const auto stages = static_cast<int>(axis_size(schedule.mesh, "pipe"));
+    const int stages = rehearse::stages(schedule);
     if (stages == 1 && plan.chunks == 1) return {};
     try {
         return plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
@@ -106,13 +121,14 @@ std::vector<int> with_whole_layers(const Part& part, std::vector<int> ends) {
     return ends;
 }
 
-std::vector<Stage> make_stages(const Part& part, std::span<const int> given, const Plan& plan, const Mesh& mesh) {
+std::vector<Stage> make_stages(const Part& part, std::span<const int> given, const Plan& plan,
+                               const Schedule& schedule) {
     const auto layers = static_cast<int>(part.network.layers.size());
     if (given.empty()) return {{part, {{0, layers}}}};
     std::vector<int> ends{given.begin(), given.end()};
     if (strategy_of(plan).asynchronous) ends = with_whole_layers(part, std::move(ends));
-    const Scatter scatter{.axis = "tensor", .parts = plan.scatter ? axis_size(mesh, "tensor") : 1};
-    return cut_stages(part, ends, static_cast<int>(axis_size(mesh, "pipe")), "pipe", ties_tables(plan), scatter);
+    const Scatter scatter{.axis = "tensor", .parts = plan.scatter ? axis_size(schedule.mesh, "tensor") : 1};
+    return cut_stages(part, ends, stages(schedule), "pipe", ties_tables(plan), scatter);
 }
 
 void check_precision(const Network& network, Precision precision) {
@@ -192,8 +208,9 @@ Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& 
     if (maker.stages() > 1) schedule.class_axes.push_back(axis_index(schedule.mesh, "pipe"));
     std::vector<std::int64_t> batches{0};  // of the classes of each stage
     if (plan.shares != BatchShares{}) batches = share_out(maker, all_samples(job, copies), schedule);
-    for (int stage = 0; stage < maker.stages(); ++stage) {
-        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(StageIndex{stage}, batch));
+    const std::int64_t places = maker.stages() > 1 ? axis_size(schedule.mesh, "pipe") : 1;
+    for (std::int64_t place = 0; place < places; ++place) {
+        for (const std::int64_t batch : batches) schedule.classes.push_back(maker.make(place, batch));
     }
     check_groups(schedule);
     schedule.memory_peak = total(memory_use(schedule));
@@ -208,13 +225,14 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     check_job(plan, job);
     Schedule schedule;
     schedule.mesh = make_mesh(plan, job.devices);
-    const std::int64_t stages = axis_size(schedule.mesh, "pipe");
+    schedule.stage_copies = plan.stage_copies;
+    const std::int64_t in_pipe = axis_size(schedule.mesh, "pipe");
     const std::int64_t copies = shards(schedule.mesh);
     if (plan.shares == BatchShares{}) {
-        schedule.micro_batches = micro_batches(plan, stages, batch_per_rank(job, copies, 1));
+        schedule.micro_batches = micro_batches(plan, in_pipe, batch_per_rank(job, copies, 1));
         schedule.batch_per_rank = batch_per_rank(job, copies, schedule.micro_batches);
     } else {  // until the shares are known: stages are balanced by what a copy has on average
-        schedule.micro_batches = micro_batches(plan, stages, 1);
+        schedule.micro_batches = micro_batches(plan, in_pipe, 1);
         const std::int64_t parts = copies * schedule.micro_batches;
         schedule.batch_per_rank = std::max<std::int64_t>(1, all_samples(job, copies) / parts) * schedule.micro_batches;
     }
@@ -241,13 +259,13 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
 
     const Part part = part_of(schedule.network, plan, schedule.mesh);
     const auto made = [&](std::span<const int> ends) {
-        Schedule one = with_classes(schedule, make_stages(part, ends, plan, schedule.mesh), plan, machine, job);
+        Schedule one = with_classes(schedule, make_stages(part, ends, plan, schedule), plan, machine, job);
         settle_library_choice(plan, machine, one);
         return one;
     };
     const std::vector<int> ends = cuts_of(part, plan, schedule, machine);
     Schedule balanced = made(ends);
-    if (stages == 1 || plan.chunks > 1 || plan.cut_by_blocks || machine.classes.empty()) return balanced;
+    if (stages(schedule) == 1 || plan.chunks > 1 || plan.cut_by_blocks || machine.classes.empty()) return balanced;
     const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
     return with_room(std::move(balanced), ends, part, costs, machine, made);
 }

@@ -73,6 +73,7 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
 }
 
 Algorithm default_all_reduce(const Machine& machine, const Placement& placement, const Mesh& mesh, int axis) {
+    if (is_partial(mesh, axis)) return {"ring", {}, {}};  // its ranks lie on nodes as they come
     if (sums_in_switches(machine, mesh, axis)) return {"direct", {}, {}};
     const std::int64_t apart = stride(mesh, axis);
     const std::int64_t mates = placement.per_node / apart;

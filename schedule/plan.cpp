@@ -157,6 +157,18 @@ int read_count(std::string_view name, std::string_view value, int most) {
     return static_cast<int>(count);
 }
 
+std::vector<std::int64_t> read_terms(std::string_view name, std::string_view value) {
+    std::vector<std::int64_t> terms;
+    for (const std::string_view term : split(value, '+')) {
+        const std::size_t times = term.find('x');
+        const bool several = times != std::string_view::npos;
+        const int count = several ? read_count(name, term.substr(0, times), most_micro_batches) : 1;
+        const int each = read_count(name, several ? term.substr(times + 1) : term, most_micro_batches);
+        terms.insert(terms.end(), static_cast<std::size_t>(count), each);
+    }
+    return terms;
+}
+
 double read_share(std::string_view name, std::string_view value, double most) {
     const double share = parse_number(value, name);
     if (!(share > 0 && share <= most)) {

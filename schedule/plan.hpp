@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
@@ -48,6 +49,7 @@ struct Plan {
     std::string_view pipeline = "1f1b";     // a name of pipeline_strategies()
     int micro_batches = 0;                  // 0: as many as stages; 1 without a pipeline
     int micro_batch = 0;                    // samples of each, instead of their number
+    std::vector<int> stage_copies{};        // ranks along pipe that have each stage; empty: one each
     int chunks = 0;                         // of each stage; 0: 2 where interleaved, else 1
     Recompute recompute = Recompute::none;  // activations are computed again before each backward
     bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices

@@ -76,6 +76,8 @@ bool read_choice(std::string_view name, std::string_view value, std::string_view
 inline constexpr int most_micro_batches = 1'000'000;
 /// From 1 to `most`.
 int read_count(std::string_view name, std::string_view value, int most);
+/// "3+1", "8x2+1": 3 and 1; eight times 2 and 1. Each from 1 to most_micro_batches.
+std::vector<std::int64_t> read_terms(std::string_view name, std::string_view value);
 /// A number between 0 (not itself) and `most`.
 double read_share(std::string_view name, std::string_view value, double most);
 void read_micro_batches(Plan& plan, std::string_view value);

@@ -80,6 +80,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                         .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
                         .recompute = plan_.recompute,
                         .async_sums = plan_.async_sums,
+                        .stage = StageIndex{options_.size()},
                         .asynchronous = strategy_of(plan_).asynchronous};
     bool alone = false, as_vectors = false;
     std::vector<int> begins;
@@ -91,9 +92,16 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
         const std::vector<int> more = method->bucket_begins(plan_, stage, schedule);
         begins.insert(begins.end(), more.begin(), more.end());
     }
-    const std::vector<int> axes = axes_of_sums(stage.part, schedule.mesh, !alone);
+    const StageIndex own{options_.size()};
+    const std::vector<int> axes = axes_of(stage, own, !alone, schedule.mesh);
     for (const int axis : axes) {
         if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
+    }
+    if (!schedule.stage_copies.empty() && !stage.ties.empty()) {
+        throw InputError(
+            fmt::format("--plan '{}': network '{}' has a table that two stages share, whose gradient would be summed "
+                        "over both and over their copies (not in this version): leave out copies",
+                        plan_.text, schedule.network.name));
     }
     if (as_vectors && !stage.ties.empty()) {
         throw InputError(
@@ -106,7 +114,7 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     for (const int axis : axes) {
         if (as_vectors) by_samples(axis, schedule.mesh);
     }
-    const auto ties = axes_of_ties(stage, StageIndex{options_.size()}, schedule.mesh);
+    const auto ties = axes_of_ties(stage, own, schedule.mesh);
     stage.part.buckets =
         make_buckets(stage.part.network, wire_type(schedule.precision), plan_.first_bucket, plan_.bucket, axes, begins,
                      ties, as_vectors ? pieces_of(stage.part) : std::vector<bool>{});
@@ -116,16 +124,45 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     options_.push_back(std::move(options));
 }
 
-RankClass ClassMaker::make(StageIndex stage, std::int64_t batch) const {
+std::vector<int> ClassMaker::axes_of(const Stage& stage, StageIndex own, bool along_data, Mesh& mesh) const {
+    std::vector<int> axes = axes_of_sums(stage.part, mesh, along_data);
+    if (schedule_.stage_copies.empty() || schedule_.stage_copies[at(own)] == 1) return axes;
+    const int pipe = axis_index(mesh, "pipe"), data = axis_index(mesh, "data");
+    const bool both = axis_size(mesh, "data") > 1;
+    if (both && data != pipe + 1) {
+        throw InputError(
+            fmt::format("--plan '{}': the gradients of a stage's copies are summed along pipe and data "
+                        "together: write data right behind pipe",
+                        plan_.text));
+    }
+    std::int64_t first = 0;
+    for (StageIndex before{0}; before < own; ++before) first += schedule_.stage_copies[at(before)];
+    const std::int64_t last = first + schedule_.stage_copies[at(own)] - 1;
+    const int along = places_of(mesh, pipe, both ? data : pipe, first, last);
+    for (int& axis : axes) {
+        require(axis < 0 || axis == data, "copies go with no other axis of sums");
+        axis = along;
+    }
+    return axes;
+}
+
+RankClass ClassMaker::make(std::int64_t place, std::int64_t batch) const {
+    const StagePlace lies = stages() > 1 ? stage_at(schedule_, place) : StagePlace{};
+    const StageIndex stage = lies.stage;
     const Stage& of = stages_[at(stage)];
     RankClass made{.name = stages() > 1 ? fmt::format("stage{}", int{stage}) : "all", .part = of.part, .steps = {}};
     made.batch = batch;
+    made.copies = lies.copies;
+    made.copy = lies.copy;
+    if (lies.copies > 1) made.name += fmt::format(":copy{}", lies.copy);
     if (batch > 0) made.name += fmt::format(":batch{}", batch);
-    const PipelineShape shape{stages(), schedule_.micro_batches, plan_.chunks};
+    const PipelineShape shape{stages(), schedule_.micro_batches / lies.copies, plan_.chunks, schedule_.stage_copies};
     const PipelineStrategy& strategy = strategy_of(plan_);
     const StepOptions& options = options_[at(stage)];
     const bool drains = options.asynchronous && !strategy.asynchronous;  // each update is of what all stages have now
-    make_steps(schedule_, plan_, drains ? one_by_one(shape) : strategy.order(stage, shape), of.chunks, options, made);
+    Order order = drains ? one_by_one(shape) : strategy.order(stage, shape);
+    for (Item& item : order) item.micro_batch = item.micro_batch * lies.copies + lies.copy;
+    make_steps(schedule_, plan_, order, of.chunks, options, made);
     return made;
 }
 
@@ -165,7 +202,7 @@ std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
             return std::ranges::all_of(on, [&](const auto& place) {
                 const DeviceClass* device = place.second;
                 if (device == nullptr || !(device->memory.value > Bytes{0})) return true;
-                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;
+                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;  // no copies
             });
         };
         kinds.push_back({static_cast<std::int64_t>(copies.size()), seconds, fits});

@@ -20,8 +20,8 @@ public:
     /// `schedule` needs all but its classes and shares; its mesh gets the axes of the buckets. References are kept.
     ClassMaker(Schedule& schedule, const Plan& plan, const Machine& machine, std::vector<Stage> stages);
 
-    /// A stage's program on `batch` samples; 0: on the schedule's batch_per_rank.
-    RankClass make(StageIndex stage, std::int64_t batch) const;
+    /// The program at a place along the pipeline, on `batch` samples; 0: on the schedule's batch_per_rank.
+    RankClass make(std::int64_t place, std::int64_t batch) const;
     int stages() const { return static_cast<int>(stages_.size()); }
 
     /// How many samples each copy along data gets: as the plan says, or so that all take as long. InputError where
@@ -31,6 +31,8 @@ public:
 private:
     std::vector<std::int64_t> balanced(std::int64_t batch) const;
     void make_buckets_of(Stage& stage, Schedule& schedule);
+    /// The axis along which the gradients of each layer are summed.
+    std::vector<int> axes_of(const Stage& stage, StageIndex own, bool along_data, Mesh& mesh) const;
 
     const Schedule& schedule_;
     const Plan& plan_;

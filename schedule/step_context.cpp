@@ -2,6 +2,7 @@
 #include "schedule/step_context.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace rehearse::schedule {
@@ -10,6 +11,7 @@ StepContext::StepContext(const Schedule& of, const Plan& by, const StepOptions& 
     : schedule(of),
       plan(by),
       options(how),
+      rank_class(made),
       part(made.part),
       steps(made.steps),
       samples(micro_batch_size(of, made)),
@@ -29,6 +31,19 @@ std::string StepContext::name_of(int layer, std::string_view what, std::string_v
     name.append(of).append(1, ':').append(what).append(suffix);
     if (schedule.micro_batches > 1) name.append(1, '#').append(std::to_string(item.micro_batch));
     return name;
+}
+
+bool StepContext::in_last() const { return is_last(schedule, rank_class, item.micro_batch); }
+
+std::int64_t StepContext::places_to(int stages_on) const {
+    const std::vector<int>& copies = schedule.stage_copies;
+    if (copies.empty()) return stages_on;
+    const int own = options.stage, other = own + stages_on;
+    const auto place_of = [&](int stage) {
+        return std::reduce(copies.begin(), copies.begin() + stage, std::int64_t{0}) +
+               item.micro_batch % copies[at(stage)];
+    };
+    return place_of(other) - place_of(own);
 }
 
 int StepContext::append(std::string name, Stream stream, Action action, std::vector<int> after) {

@@ -23,9 +23,15 @@ struct StepContext {
     /// The new step's index. Of `after` what is `none`, or on the same stream, is left out.
     int append(std::string name, Stream stream, Action action, std::vector<int> after);
 
+    /// Whether the item's micro-batch is the last of the class.
+    bool in_last() const;
+    /// Along the pipeline, how far it is to the rank of the stage so much further that has the item's micro-batch.
+    std::int64_t places_to(int stages_on) const;
+
     const Schedule& schedule;
     const Plan& plan;
     const StepOptions& options;
+    const RankClass& rank_class;
     const Part& part;
     std::vector<Step>& steps;
     std::int64_t samples;        // of a micro-batch

@@ -181,7 +181,7 @@ void StepMaker::gradients_of(int i, Chunk chunk) {
     if (context_.options.recompute == Recompute::attention && std::holds_alternative<Attention>(op)) {
         steps_.compute(i, Pass::forward, true);
     }
-    const bool last = context_.item.micro_batch + 1 == context_.schedule.micro_batches;
+    const bool last = context_.in_last();
     const int halo = own_halo(i, chunk), bucket = context_.bucket_of[at(i)];
     const std::vector<Pass> passes = backward_passes(op, needed_[at(i)], halo != none || exchanges_input(i));
     gather_again(i);
@@ -284,7 +284,8 @@ void make_steps(const Schedule& schedule, const Plan& plan, const Order& order, 
         return op != nullptr && (op->movement == Movement::receive || op->movement == Movement::send);
     });
     rank_class.in_flight = most_in_flight(order, static_cast<int>(chunks.size()));
-    rank_class.slots = std::min(rank_class.in_flight + (receives ? 1 : 0), std::max(schedule.micro_batches, 1));
+    rank_class.slots =
+        std::min(rank_class.in_flight + (receives ? 1 : 0), std::max(schedule.micro_batches / rank_class.copies, 1));
     StepContext context{schedule, plan, options, rank_class};
     StepMaker{context, chunks, rank_class.slots}.run(order);
     if (options.sum.zero == 3) gather_weights(schedule.mesh, compute_type(schedule.precision), rank_class);

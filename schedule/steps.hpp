@@ -32,6 +32,7 @@ struct StepOptions {
     Algorithm tensor;  // of the sums and gathers of layers
     Recompute recompute = Recompute::none;
     bool async_sums = false;    // of tensor ranks: the gradient of the input first, its sum beside that of the weights
+    StageIndex stage{0};        // of the pipeline
     bool asynchronous = false;  // weights are updated after each micro-batch (PipeDream, local SGD)
 };
 struct Plan;

@@ -137,7 +137,7 @@ void take_numbers(std::span<const float> numbers, const std::vector<Placed>& lay
 
 bool is_first_copy(const Schedule& schedule, RankIndex rank) {
     const int data = axis_index(schedule.mesh, "data");
-    return data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0;
+    return (data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0) && stage_of(schedule, rank).copy == 0;
 }
 
 /// Of the gradients a rank has the sums of its shard only.

@@ -22,11 +22,6 @@ namespace rehearse::run {
 
 namespace {
 
-int stage_of(const Schedule& schedule, RankIndex rank) {
-    const int pipe = axis_index(schedule.mesh, "pipe");
-    return pipe < 0 ? 0 : static_cast<int>(place_on(schedule.mesh, pipe, rank));
-}
-
 std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server, int stage) {
     std::vector<const PushPull*> pushes;
     for (const Step& step : class_of_stage(schedule, stage).steps) {
@@ -169,7 +164,7 @@ class ServerShard {
 public:
     ServerShard(const Schedule& schedule, int server, const Options& options, ServerLinks& links)
         : schedule_(schedule), links_(links) {
-        for (int stage = 0; stage < stages_of_workers(schedule); ++stage)
+        for (int stage = 0; stage < stages(schedule); ++stage)
             stages_.push_back(std::make_unique<KeptStage>(schedule, server, stage, options));
     }
 
@@ -179,7 +174,7 @@ public:
     void serve(int first, int end, const GoesOn& goes_on = {}) {
         std::vector<std::unique_ptr<Worker>> workers;
         for (auto& [pair, link] : links_) {
-            const int stage = stage_of(schedule_, pair.first);
+            const int stage = stage_of(schedule_, pair.first).stage;
             const std::vector<const PushPull*>& pushes = stages_[at(stage)]->pushes();
             if (!pushes.empty())
                 workers.push_back(std::make_unique<Worker>(pair.first, stage, link, pushes, first, end));
@@ -217,14 +212,9 @@ private:
 
 }  // namespace
 
-int stages_of_workers(const Schedule& schedule) {
-    const int pipe = axis_index(schedule.mesh, "pipe");
-    return pipe < 0 ? 1 : static_cast<int>(size_of(schedule.mesh, pipe));
-}
-
 const RankClass& class_of_stage(const Schedule& schedule, int stage) {
     RankIndex rank{0};
-    while (stage_of(schedule, rank) != stage) ++rank;
+    while (stage_of(schedule, rank).stage != stage) ++rank;
     return schedule.classes[at(class_of(schedule, rank))];
 }
 
@@ -245,7 +235,7 @@ std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
 Schedule kept_by_server(const Schedule& schedule, int server, int stage) {
     const RankClass& own = class_of_stage(schedule, stage);
     for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-        if (stage_of(schedule, rank) != stage) continue;
+        if (stage_of(schedule, rank).stage != stage) continue;
         const RankClass& other =
             schedule.classes[at(class_of(schedule, rank))];  // which has another share of the batch
         require(std::ranges::equal(other.part.buckets, own.part.buckets, {}, &Bucket::layers, &Bucket::layers),

@@ -27,8 +27,6 @@ using ServerLogs = std::vector<std::vector<Served>>;
 /// Returns the ranks that push and pull: the first of each group, every stage of a pipeline.
 std::vector<RankIndex> pushing_ranks(const Schedule& schedule);
 
-/// Stages of each worker's pipeline; 1 where a worker is one rank.
-int stages_of_workers(const Schedule& schedule);
 /// A rank of the stage.
 const RankClass& class_of_stage(const Schedule& schedule, int stage);
 

@@ -181,7 +181,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     const std::unique_ptr<Program> model = single.model(perturbation);
     std::vector<KeptStage> stages;
     std::vector<KeptBucket> buckets;
-    for (int stage = 0; stage < stages_of_workers(schedule); ++stage) {
+    for (int stage = 0; stage < rehearse::stages(schedule); ++stage) {
         stages.push_back({kept_by_server(schedule, -1, stage), nullptr, buckets.size()});
         const RankClass& rank_class = class_of_stage(schedule, stage);
         for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b)

@@ -34,7 +34,7 @@ std::set<int> buckets_summed_each_time(const Schedule& schedule, const RankClass
     for (const Step& step : rank_class.steps) {
         const auto* action = std::get_if<Communicate>(&step.action);
         if (action == nullptr || action->kind != CollectiveKind::reduce_scatter || !action->of_bucket()) continue;
-        if (action->micro_batch + 1 != schedule.micro_batches) buckets.insert(action->bucket());
+        if (!is_last(schedule, rank_class, action->micro_batch)) buckets.insert(action->bucket());
     }
     return buckets;
 }
@@ -103,7 +103,8 @@ bool GradientSums::is_written_each_time(int layer) const {
 // those of all micro-batches when the last of them has reached the owner, or of this one where each is summed by
 // itself.
 void GradientSums::add_ties(ReadyStep& ready, const Compute& compute) const {
-    const bool last = compute.micro_batch + 1 == rank_.schedule.micro_batches || is_written_each_time(compute.layer);
+    const bool last =
+        is_last(rank_.schedule, rank_.rank_class, compute.micro_batch) || is_written_each_time(compute.layer);
     const bool makes = compute.problem.pass == Pass::backward_weights ||
                        (compute.problem.pass == Pass::backward_data && gradients_together(compute.problem.op));
     if (!last || !makes) return;

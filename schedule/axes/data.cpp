@@ -18,13 +18,7 @@ void read_data(Plan& plan, std::string_view size) { add_axis(plan, "data", size)
 void read_shares(Plan& plan, std::string_view value) {
     plan.shares = {.balanced = value == "balanced"};
     if (value == "balanced" || value == "even") return;
-    for (const std::string_view term : split(value, '+')) {
-        const std::size_t times = term.find('x');
-        const bool several = times != std::string_view::npos;
-        const int copies = several ? read_count("shares", term.substr(0, times), most_micro_batches) : 1;
-        const int part = read_count("shares", several ? term.substr(times + 1) : term, most_micro_batches);
-        plan.shares.parts.insert(plan.shares.parts.end(), static_cast<std::size_t>(copies), part);
-    }
+    plan.shares.parts = read_terms("shares", value);
 }
 
 constexpr std::array words{

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace rehearse::schedule {
 
@@ -32,12 +33,17 @@ Order gpipe(StageIndex /*stage*/, PipelineShape shape) {
 }
 
 Order one_f_one_b(StageIndex stage, PipelineShape shape) {
+    int ahead = shape.stages - 1 - stage;
+    if (!shape.copies.empty()) {
+        const auto from = shape.copies.subspan(at(stage));
+        ahead = (std::reduce(from.begin(), from.end()) - 1) / from.front();
+    }
     Order forwards, backwards;
     for (int i = 0; i < shape.micro_batches; ++i) {
         forwards.push_back({true, i, 0});
         backwards.push_back({false, i, 0});
     }
-    return alternating(forwards, backwards, std::min(shape.stages - 1 - stage, shape.micro_batches));
+    return alternating(forwards, backwards, std::min(ahead, shape.micro_batches));
 }
 
 Order pipedream(StageIndex stage, PipelineShape shape) { return one_f_one_b(stage, shape); }

@@ -13,8 +13,10 @@ namespace rehearse::schedule {
 
 struct PipelineShape {
     int stages = 1;
-    int micro_batches = 1;
-    int chunks = 1;  // parts of the network a stage holds: part c of stage s is number c * stages + s of all
+    int micro_batches = 1;  // of one of the ranks that have the stage
+    int chunks = 1;         // parts of the network a stage holds: part c of stage s is number c * stages + s of all
+    /// Ranks that have each stage, in turns over the micro-batches; empty: one each.
+    std::span<const int> copies{};
 };
 
 /// One micro-batch through one chunk.
@@ -30,7 +32,9 @@ using Order = std::vector<Item>;
 Order gpipe(StageIndex stage, PipelineShape shape);
 
 /// 1F1B, also called PipeDream-flush (Narayanan et al. 2021, figure 3): stage s keeps at most stages - s micro-batches,
-/// so memory does not grow with their number.
+/// so memory does not grow with their number. Where stages have copies, each of stage s keeps as many as make one for
+/// each rank of it and the stages behind it: all of these, over its copies, rounded up (Narayanan et al. 2019, section
+/// 3.2, "NUM_OPT_ACTIVE_MINIBATCHES").
 Order one_f_one_b(StageIndex stage, PipelineShape shape);
 
 /// Interleaved 1F1B (Narayanan et al. 2021, figure 4): each stage holds `chunks` parts that lie apart, micro-batches go

@@ -23,12 +23,13 @@ std::int64_t members_on_first_node(const Groups& groups, std::int64_t group, con
     return members;
 }
 
-// Of each line along the pair's single axis two places take part.
-void place_pair(const Mesh& mesh, int axis, Groups& groups) {
-    const JoinedAxes pair = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
-    groups.begins = stride(mesh, pair.first);
-    groups.block = groups.begins * size_of(mesh, pair.first);
-    groups.first = pair.from * groups.begins;
+// Of each line along its single axis some places take part.
+void place_some(const Mesh& mesh, int axis, Groups& groups) {
+    const JoinedAxes some = mesh.joined[static_cast<std::size_t>(axis) - mesh.axes.size()];
+    const std::int64_t each = stride(mesh, some.first);
+    groups.begins = some.between ? stride(mesh, axis) : each;
+    groups.block = each * size_of(mesh, some.first);
+    groups.first = some.from * each;
 }
 
 // What is sent and received between ncclGroupStart and ncclGroupEnd runs in one kernel, as PyTorch's all-to-alls are
@@ -88,7 +89,7 @@ Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, cons
     groups.shape.size = size_of(mesh, axis);
     groups.block = groups.stride * groups.shape.size;
     groups.begins = groups.stride;
-    if (is_pair(mesh, axis)) place_pair(mesh, axis, groups);
+    if (is_partial(mesh, axis)) place_some(mesh, axis, groups);
     groups.count = ranks(mesh) / groups.block * groups.begins;
     settle(groups, algorithm, wiring, fmt::format("along axis '{}'", name_of(mesh, axis)));
     return groups;

@@ -64,7 +64,40 @@ TEST(Pair, IsAnAxisOfTwoPlaces) {
     EXPECT_EQ(group_of(four, pair, RankIndex{8}), ranks_of({8}));
     EXPECT_EQ(place_on(four, pair, RankIndex{4}), 0);
     EXPECT_EQ(place_on(four, pair, RankIndex{22}), 1);
-    EXPECT_TRUE(is_pair(four, pair) && !is_pair(four, joined) && !is_pair(four, 0));
+    EXPECT_TRUE(is_partial(four, pair) && !is_partial(four, joined) && !is_partial(four, 0));
+}
+
+// Places 1 to 3 of five, of two ranks each: ranks 2-7 are in groups of three, the others alone.
+TEST(Places, AreAnAxisOfThoseBetweenTwo) {
+    Mesh five{{{"pipe", 5}, {"tensor", 2}}};
+    const int places = places_of(five, 0, 0, 1, 3), pair = pair_of(five, 0, 1, 3);
+    EXPECT_NE(places, pair);
+    EXPECT_EQ(places_of(five, 0, 0, 1, 3), places) << "asked for twice, made once";
+    EXPECT_EQ(name_of(five, places), "pipe(1..3)");
+    EXPECT_EQ(axis_index(five, "pipe(1..3)"), places);
+    EXPECT_EQ(size_of(five, places), 3);
+    EXPECT_EQ(stride(five, places), 2);
+    for (const int rank : {3, 5, 7}) {
+        EXPECT_EQ(group_of(five, places, RankIndex{rank}), ranks_of({3, 5, 7}));
+        EXPECT_EQ(place_on(five, places, RankIndex{rank}), (rank - 3) / 2);
+    }
+    for (const int rank : {1, 9}) EXPECT_EQ(group_of(five, places, RankIndex{rank}), ranks_of({rank}));
+    EXPECT_TRUE(is_partial(five, places) && runs_along(five, places, 0) && !runs_along(five, places, 1));
+}
+
+// Places 1 and 2 of three, of three ranks each along data and two along tensor, twice: groups of six.
+TEST(Places, AreJoinedWithTheAxesBehindThem) {
+    Mesh mesh{{{"expert", 2}, {"pipe", 3}, {"data", 3}, {"tensor", 2}}};
+    const int places = places_of(mesh, 1, 2, 1, 2);
+    EXPECT_EQ(name_of(mesh, places), "pipe(1..2)+data");
+    EXPECT_EQ(size_of(mesh, places), 6);
+    EXPECT_EQ(stride(mesh, places), 2);
+    EXPECT_EQ(group_of(mesh, places, RankIndex{9}), ranks_of({7, 9, 11, 13, 15, 17}));
+    EXPECT_EQ(group_of(mesh, places, RankIndex{34}), ranks_of({24, 26, 28, 30, 32, 34}));
+    EXPECT_EQ(group_of(mesh, places, RankIndex{5}), ranks_of({5}));
+    EXPECT_EQ(place_on(mesh, places, RankIndex{9}), 1);
+    EXPECT_EQ(place_on(mesh, places, RankIndex{34}), 5);
+    EXPECT_TRUE(runs_along(mesh, places, 1) && runs_along(mesh, places, 2) && !runs_along(mesh, places, 3));
 }
 
 }  // namespace

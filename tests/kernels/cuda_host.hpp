@@ -127,6 +127,7 @@ public:
         const auto& [stream, number] = *static_cast<const Place*>(event.get());
         run_until(streams_[stream], number);
     }
+    using HostEngine::seconds;
     double seconds(const Event& from, const Event& to) override {  // a task takes a microsecond
         return 1e-6 * static_cast<double>(static_cast<const Place*>(to.get())->number -
                                           static_cast<const Place*>(from.get())->number);

@@ -212,19 +212,25 @@ Network decoder() {
         16);
 }
 
+void expect_no_races(const Schedule& schedule) {
+    SCOPED_TRACE(schedule.plan);
+    const Ordered ordered{schedule};
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        SCOPED_TRACE(fmt::format("rank {}", rank));
+        for (const std::string& race : races(schedule, ordered, rank)) ADD_FAILURE() << race;
+    }
+}
+
 TEST(Order, StepsThatTouchTheSameMemoryWaitForEachOther) {
     for (const char* plan :
          {"data=4", "data=4:zero=2:microbatches=2", "data=4:zero=3:microbatches=2", "pipe=4:microbatches=4",
           "pipe=2:microbatches=4,tensor=2", "pipe=2:microbatches=4,tensor=2:sequence=on",
           "pipe=2:microbatches=4,data=2", "data=2,tensor=2:sequence=on", "data=2:zero=2,pipe=2:microbatches=2",
           "pipe=2:schedule=interleaved:microbatches=4:recompute=on,data=2", "pipe=4:schedule=gpipe:microbatches=4"}) {
-        SCOPED_TRACE(plan);
-        const Schedule schedule = test::schedule_of(decoder(), plan, 4, 4);
-        const Ordered ordered{schedule};
-        for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-            SCOPED_TRACE(fmt::format("rank {}", rank));
-            for (const std::string& race : races(schedule, ordered, rank)) ADD_FAILURE() << race;
-        }
+        expect_no_races(test::schedule_of(decoder(), plan, 4, 4));
+    }
+    for (const char* plan : {"pipe=4:copies=2+2:microbatches=4", "pipe=4:copies=1+2+1:microbatches=4:recompute=on"}) {
+        expect_no_races(test::schedule_of(test::branches(), plan, 4, 4));
     }
 }
 

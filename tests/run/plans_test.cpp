@@ -113,21 +113,37 @@ TEST(Plans, OfTwoRanksGiveTheGradientsOfOne) {
 
 TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 4) GTEST_SKIP() << "of four ranks";
-    expect_one_ranks_gradients(
-        {"tensor=2,data=2", "data=2,tensor=2:split=filters", "data=2,tensor=2:split=channels",
-         "data=2,tensor=2:allreduce=doubling", "pipe=2:microbatches=4,data=2",
-         "data=2,pipe=2:schedule=gpipe:microbatches=2", "pipe=4:microbatches=8", "pipe=2:microbatches=2,tensor=2",
-         "data=2,pipe=2:schedule=interleaved:microbatches=2", "data:zero=2:microbatches=2",
-         "pipe=2:microbatches=4,data=2:zero=2", "data=2:zero=3:bucket=1kB,tensor=2",
-         "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB", "pipe=2:recompute=on:microbatches=2,data=2:zero=3",
-         "pipe=2:schedule=pipedream:microbatches=8,data=2", "pipe=4:schedule=pipedream:microbatches=4",
-         "pipe=4:schedule=pipedream:microbatches=8", "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
+    expect_one_ranks_gradients({"tensor=2,data=2",
+                                "data=2,tensor=2:split=filters",
+                                "data=2,tensor=2:split=channels",
+                                "data=2,tensor=2:allreduce=doubling",
+                                "pipe=2:microbatches=4,data=2",
+                                "data=2,pipe=2:schedule=gpipe:microbatches=2",
+                                "pipe=4:microbatches=8",
+                                "pipe=2:microbatches=2,tensor=2",
+                                "data=2,pipe=2:schedule=interleaved:microbatches=2",
+                                "data:zero=2:microbatches=2",
+                                "pipe=2:microbatches=4,data=2:zero=2",
+                                "data=2:zero=3:bucket=1kB,tensor=2",
+                                "pipe=2:microbatches=4,data=2:zero=3:bucket=1kB",
+                                "pipe=2:recompute=on:microbatches=2,data=2:zero=3",
+                                "pipe=2:schedule=pipedream:microbatches=8,data=2",
+                                "pipe=4:schedule=pipedream:microbatches=4",
+                                "pipe=4:copies=2+1+1:microbatches=8",
+                                "pipe=4:copies=2+2:microbatches=8",
+                                "pipe=4:copies=1+2+1:microbatches=4",
+                                "pipe=4:copies=1+2+1:schedule=gpipe:microbatches=8",
+                                "pipe=4:copies=2+2:microbatches=4:recompute=on",
+                                "pipe=4:schedule=pipedream:microbatches=8",
+                                "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
 }
 
 TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
     if (Communicator::world().size() != 8) GTEST_SKIP() << "of eight ranks";
     expect_one_ranks_gradients({"data=2,pipe=2:microbatches=2,tensor=2", "pipe=2:microbatches=4,data=2:zero=1,tensor=2",
-                                "tensor=2,pipe=4:microbatches=4"});
+                                "tensor=2,pipe=4:microbatches=4", "pipe=4:copies=2+2:microbatches=4,tensor=2",
+                                "pipe=8:copies=4+2+1+1:microbatches=8", "pipe=4:copies=1+2+1:microbatches=4,data=2",
+                                "pipe=8:copies=1+4+2+1:microbatches=8"});
 }
 
 TEST(Plans, OneWeirdTrickGivesTheGradientsOfOneRank) {

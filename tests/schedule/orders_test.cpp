@@ -32,6 +32,19 @@ TEST(OneFOneB, FourStagesAsInNarayanan2021Figure3) {
               "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7\n");
 }
 
+// PipeDream's 15-1 and the like: a copy begins as many micro-batches as keep all ranks behind it busy.
+TEST(OneFOneB, OfUnlikeNumbersOfCopiesDrawnByHand) {
+    const std::vector<int> two_and_one{2, 1}, fifteen_and_one{15, 1}, one_and_three{1, 3};
+    const auto order = [](const std::vector<int>& copies, int stage, int each) {
+        return draw(one_f_one_b(StageIndex{stage}, {.stages = 2, .micro_batches = each, .copies = copies}));
+    };
+    EXPECT_EQ(order(two_and_one, 0, 3), "F0 F1 B0 F2 B1 B2");
+    EXPECT_EQ(order(two_and_one, 1, 3), "F0 B0 F1 B1 F2 B2");
+    EXPECT_EQ(order(fifteen_and_one, 0, 3), order(two_and_one, 0, 3));
+    EXPECT_EQ(order(one_and_three, 0, 5), "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
+    EXPECT_EQ(order(one_and_three, 1, 2), "F0 B0 F1 B1");
+}
+
 TEST(GPipe, ThreeStagesDrawnByHand) {
     EXPECT_EQ(picture(gpipe, {.stages = 3, .micro_batches = 2}), "F0 F1 B0 B1\nF0 F1 B0 B1\nF0 F1 B0 B1\n");
 }

@@ -14,6 +14,7 @@
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/examples.hpp"
+#include "tests/schedule/two_blocks.hpp"
 
 namespace rehearse::schedule {
 namespace {
@@ -159,30 +160,6 @@ TEST(SplitTensor, KeepsAllWeightsOfEveryNetworkOfTheZoo) {
         EXPECT_EQ(sum, parameters(network));
         EXPECT_LT(parameters(part.network), parameters(network) / 3);
     }
-}
-
-Network two_blocks() {
-    return models::transformer(
-        {.name = "two", .layers = 2, .hidden = 8, .heads = 4, .vocabulary = 12, .positions = 6, .keep = 1}, 6);
-}
-
-/// Collectives of one layer of one micro-batch, by kind, each of so many elements.
-std::map<CollectiveKind, int> collectives_of_layer(const char* plan, std::int64_t elements,
-                                                   const Network& network = two_blocks(),
-                                                   const std::string& block = "layer1.") {
-    Machine machine;
-    machine.name = "host";
-    machine.nodes.push_back({"host", 1, {}, {}});
-    for (int i = 0; i < 2; ++i) machine.nodes[0].vertices.push_back({"gpu", VertexKind::device, 0});
-    const Schedule schedule = make_schedule(network, machine, parse_plan(plan), {.devices = 2, .batch_per_device = 6});
-    std::map<CollectiveKind, int> count;
-    for (const Step& step : schedule.classes[0].steps) {
-        const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || !step.name.starts_with(block) || action->micro_batch != 1) continue;
-        EXPECT_EQ(action->elements, elements) << step.name;
-        ++count[action->kind];
-    }
-    return count;
 }
 
 TEST(Blocks, AreDealtOutEvenly) {

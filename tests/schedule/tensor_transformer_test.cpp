@@ -15,6 +15,7 @@
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
 #include "tests/schedule/examples.hpp"
+#include "tests/schedule/two_blocks.hpp"
 
 namespace rehearse::schedule {
 namespace {
