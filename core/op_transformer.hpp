@@ -55,11 +55,12 @@ struct Embedding {
 };
 
 /// What a rank that has `classes` of the scores of each row, of `parts` ranks, adds to the softmax cross-entropy of the
-/// row: dst {rows, 3} holds its largest score m, the sum of exp(score - m), and the score of the label or, where
-/// another rank has it, 0. Megatron-LM (Shoeybi et al. 2019, section 3) sums these one by one over the ranks; here they
-/// are gathered. The gradient takes m for a constant: what it adds through the sum and through the loss cancels. Of the
-/// classes of all ranks the first `words` exist (0: all do); the others, which fill up the last ranks' shares, are
-/// never chosen and have no gradient.
+/// row: dst {rows, 3} holds its largest score m, the sum of exp(score - m) of all classes but the label, and the score
+/// of the label or, where another rank has it, 0. Megatron-LM (Shoeybi et al. 2019, section 3) sums these one by one
+/// over the ranks, with the label in the sum; here they are gathered, and what is left to a label that is nearly
+/// certain keeps its digits. The gradient takes m for a constant: what it adds through the sum and through the loss
+/// cancels. Of the classes of all ranks the first `words` exist (0: all do); the others, which fill up the last ranks'
+/// shares, are never chosen and have no gradient.
 struct SoftmaxTerms {
     std::int64_t classes = 1, rows = 1, parts = 1;
     std::int64_t words = 0;
@@ -71,6 +72,7 @@ constexpr std::int64_t own_classes(const SoftmaxTerms& op) {
 }
 
 /// The loss of {rows, 3 * parts}, the SoftmaxTerms of all ranks: as SoftmaxLoss, the mean over the rows, {1} a sample.
+/// Of one part there is no label: it is log(sum) + m - score of its three terms, a mean where these are (0, 1, -mean).
 struct TermsLoss {
     std::int64_t rows = 1, parts = 1;
     bool operator==(const TermsLoss&) const = default;

@@ -175,7 +175,46 @@ void meet(const Schedule& schedule, std::vector<Event>& events) {
     }
 }
 
-Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording) {
+std::vector<Event> events_of_servers(const Schedule& schedule, const ServerLogs& logs, double origin) {
+    std::vector<Event> events;
+    for (std::size_t server = 0; server < logs.size(); ++server) {
+        for (const Served& served : logs[server]) {
+            const RankClass& of = class_of_stage(schedule, served.stage);
+            const auto step = std::ranges::find_if(of.steps, [&](const Step& other) {
+                const auto* push_pull = std::get_if<PushPull>(&other.action);
+                return push_pull != nullptr && push_pull->bucket == served.bucket;
+            });
+            require(step != of.steps.end(), "a server takes what its schedule pushes");
+            const auto& push_pull = std::get<PushPull>(step->action);
+            Event event;
+            event.rank = RankIndex{ranks(schedule.mesh) + static_cast<std::int64_t>(server)};
+            event.bucket = BucketIndex{served.bucket};
+            event.layer = fmt::format("bucket{}", served.bucket);
+            event.step = event.layer + ":serve";
+            event.pass = "update";
+            event.iteration = served.step;
+            event.start = Seconds{served.came - origin};
+            event.end = Seconds{served.updated - origin};
+            for (const Problem& problem : push_pull.work) {
+                event.flops += flops(problem.op, problem.pass, problem.batch);
+                event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
+            }
+            events.push_back(event);
+            event.step = event.layer + ":answer";
+            event.pass = "send";
+            event.stream = step->stream;
+            event.start = event.end;
+            event.end = Seconds{served.answered - origin};
+            event.flops = {};
+            event.bytes = static_cast<double>(push_pull.received) * size_of(DataType::f32);
+            events.push_back(std::move(event));
+        }
+    }
+    return events;
+}
+
+Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording,
+                       const ServerLogs& logs) {
     std::vector<double> own{recording.bytes_sent().begin(), recording.bytes_sent().end()};
     own.insert(own.end(), recording.times().begin(), recording.times().end());
     std::vector<std::vector<double>> all;
@@ -205,6 +244,8 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
                           std::back_inserter(timeline.events));
     }
     if (timeline.ranks > 1 && all.size() > 1) meet(schedule, timeline.events);
+    if (world.rank() == 0)
+        std::ranges::move(events_of_servers(schedule, logs, origin), std::back_inserter(timeline.events));
     std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
         return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
     });

@@ -9,6 +9,7 @@
 #include "kernels/comm/communicator.hpp"
 #include "run/clock.hpp"
 #include "run/executor.hpp"
+#include "run/methods/server_shard.hpp"
 
 namespace rehearse::run {
 
@@ -36,7 +37,13 @@ std::vector<Event> events_of(const Schedule& schedule, RankIndex rank, std::span
 /// buffered, and had left its sender before the receiver came, keeps its times.
 void meet(const Schedule& schedule, std::vector<Event>& events);
 
-/// Collective. At rank 0 the events of all ranks, elsewhere of this one; 0 is the first start among them.
-Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording);
+/// What servers did, as events of the ranks behind those of the mesh, under the names that sim gives them: `serve` from
+/// when a push was seen to when the weights were updated, `answer` until they had been sent.
+std::vector<Event> events_of_servers(const Schedule& schedule, const ServerLogs& logs, double origin);
+
+/// Collective. At rank 0 the events of all ranks and of the servers, elsewhere of this one; 0 is the first start among
+/// those of the ranks.
+Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& world, const Recording& recording,
+                       const ServerLogs& logs = {});
 
 }  // namespace rehearse::run

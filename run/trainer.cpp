@@ -85,7 +85,7 @@ public:
         checked_.skipped.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
         const double first_time = now();
-        const double first_ahead = measure_ahead(world_);
+        const double first_ahead = measure_ahead(clocks());
         for (int step = first; step < options_.steps; ++step) {
             if (may_lose() && is_cut(job_->all, schedule_)) break;
             if (step + 1 == options_.steps && options_.check_gradients)
@@ -100,6 +100,8 @@ public:
         }
         result.samples = begin.samples + (done_ - begin.step) * global_batch(schedule_);
         if (may_lose()) find_who_is_left(result);
+        const double last_ahead = may_lose() ? first_ahead : measure_ahead(clocks());
+        const double last_time = now();
         if (job_ != nullptr) {
             share(result);
             for (std::size_t i = 0; i < result.steps.size() && report && job_workers().rank() == 0; ++i) {
@@ -111,9 +113,8 @@ public:
             keep(result);
             return result;
         }
-        const double last_ahead = measure_ahead(world_);
-        recording_.align({first_time, first_ahead, now(), last_ahead});
-        result.timeline = make_timeline(schedule_, world_, recording_);
+        recording_.align({first_time, first_ahead, last_time, last_ahead});
+        result.timeline = make_timeline(schedule_, world_, recording_, job_ == nullptr ? ServerLogs{} : job_->logs);
         result.timeline.title = title();
         result.left_to_host = left_to_host();
         gather_pieces();
@@ -138,6 +139,8 @@ private:
         result.gradients = floats_of(program_.tensors().applied());
     }
 
+    /// All whose clocks are held to rank 0's.
+    const kernels::Communicator& clocks() const { return job_ == nullptr ? world_ : job_->all; }
     bool may_lose() const { return job_ != nullptr && options_.patience.value > 0; }
     const kernels::Communicator& job_workers() const { return job_->left_workers ? *job_->left_workers : world_; }
 

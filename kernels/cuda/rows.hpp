@@ -59,18 +59,20 @@ struct RowLoss : RowWise<1>, Scores {
     template <typename Team>
     REHEARSE_BOTH void run(Team& team, const Block& block) const {
         const std::int64_t begin = first(block.x);
-        const auto [largest, total] = this->exponentials(team, *this, begin);
         const std::int32_t label = labels[block.x];
         const bool known = label >= 0 && label < classes;
+        // The gradient of a label that is nearly certain is what the others sum to: of p - 1 no digit would be left.
+        const auto [largest, others] = this->exponentials(team, *this, begin, known ? label : -1);
         const float weight = !known ? NAN : class_weights != nullptr ? class_weights[label] : 1.0F;
-        team.alone([&, largest = largest, total = total](int thread, auto&) {
+        team.alone([&, largest = largest, others = others](int thread, auto&) {
+            const float score = known ? src.at(begin + label * step) : largest;
+            const float own = std::exp(score - largest), total = own + others;
             if (loss != nullptr && thread == 0) {
-                const float score = known ? src.at(begin + label * step) : 0.0F;
-                loss[block.x] = weight * (largest - score + std::log(total));
+                loss[block.x] = weight * (own == 1 ? std::log1p(others) : largest - score + std::log(total));
             }
             for (std::int64_t i = thread; diff_src && i < classes; i += threads) {
                 const float p = std::exp(src.at(begin + i * step) - largest) / total;
-                diff_src.put(begin + i * step, weight * (p - (i == label ? 1.0F : 0.0F)) * share);
+                diff_src.put(begin + i * step, weight * (i == label ? -others / total : p) * share);
             }
         });
     }

@@ -176,9 +176,11 @@ protected:
     struct Exponentials {
         float largest = 0, total = 0;
     };
-    /// Of a row of scores: the largest, and the sum of exp(score - largest). The shared values are free again.
+    /// Of a row of scores: the largest, and the sum of exp(score - largest) of all but the class `without`. The shared
+    /// values are free again.
     template <typename Team, typename Of>
-    REHEARSE_BOTH static Exponentials exponentials(Team& team, const Of& scores, std::int64_t begin) {
+    REHEARSE_BOTH static Exponentials exponentials(Team& team, const Of& scores, std::int64_t begin,
+                                                   std::int64_t without = -1) {
         float* const shared = team.shared().of[0];
         Exponentials made;
         team.each([&](int thread, auto&) {
@@ -193,7 +195,7 @@ protected:
         team.each([&](int thread, auto&) {
             shared[thread] = 0;
             for (std::int64_t i = thread; i < scores.classes; i += threads) {
-                shared[thread] += std::exp(scores.src.at(begin + i * scores.step) - made.largest);
+                if (i != without) shared[thread] += std::exp(scores.src.at(begin + i * scores.step) - made.largest);
             }
         });
         add_up(team, 0);

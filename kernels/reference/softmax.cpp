@@ -89,16 +89,16 @@ void run(const SoftmaxTerms& op, Pass pass, std::int64_t batch, const Buffers& b
         if (pass == Pass::forward) {
             double largest = std::numeric_limits<float>::lowest();
             for (const float score : scores) largest = std::max<double>(largest, score);
-            double sum = 0;
-            for (const float score : scores) sum += std::exp(score - largest);
+            double others = 0;
+            for (std::int64_t i = 0; i < there; ++i) others += own && i == label ? 0 : std::exp(scores[i] - largest);
             b.dst[3 * row] = static_cast<float>(largest);
-            b.dst[3 * row + 1] = static_cast<float>(sum);
+            b.dst[3 * row + 1] = static_cast<float>(others);
             b.dst[3 * row + 2] = own ? scores[label] : 0;
             continue;
         }
         const double largest = b.dst_in[3 * row], of_sum = b.diff_dst[3 * row + 1], of_label = b.diff_dst[3 * row + 2];
         for (std::int64_t i = 0; i < there; ++i) {
-            const double diff = of_sum * std::exp(scores[i] - largest) + (own && i == label ? of_label : 0);
+            const double diff = own && i == label ? of_label : of_sum * std::exp(scores[i] - largest);
             b.diff_src[0][row * op.classes + i] = static_cast<float>(diff);
         }
         for (std::int64_t i = there; i < op.classes; ++i) b.diff_src[0][row * op.classes + i] = 0;
@@ -122,20 +122,21 @@ void run(const TermsLoss& op, Pass pass, std::int64_t batch, const Buffers& b) {
                 continue;
             }
             const std::span<const float> terms = b.src[0].subspan(3 * op.parts * row, 3 * op.parts);
-            double largest = terms[0], sum = 0;
+            double largest = terms[0], others = 0, label = 0;
             for (std::int64_t i = 0; i < op.parts; ++i) largest = std::max<double>(largest, terms[3 * i]);
             for (std::int64_t i = 0; i < op.parts; ++i) {
-                sum += std::exp(terms[3 * i] - largest) * terms[3 * i + 1];
-                loss -= terms[3 * i + 2];
+                others += std::exp(terms[3 * i] - largest) * terms[3 * i + 1];
+                label += terms[3 * i + 2];
             }
-            loss += largest + std::log(sum);
+            const double sum = others + (op.parts == 1 ? 0 : std::exp(label - largest));
+            loss += largest - label + std::log(sum);
             if (pass == Pass::forward) continue;
             const std::span<float> diff = b.diff_src[0];
             for (std::int64_t i = 0; i < op.parts; ++i) {
                 float* const own = diff.data() + 3 * (op.parts * row + i);
                 own[0] = 0;
                 own[1] = static_cast<float>(share * std::exp(terms[3 * i] - largest) / sum);
-                own[2] = static_cast<float>(-share);
+                own[2] = static_cast<float>(-share * others / sum);
             }
         }
         if (pass == Pass::forward) b.dst[n] = static_cast<float>(of_row * loss / static_cast<double>(op.rows));

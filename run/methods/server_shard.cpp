@@ -13,6 +13,7 @@
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
 #include "run/checkpoint/saver.hpp"
+#include "run/clock.hpp"
 #include "run/methods/averaging.hpp"
 #include "run/methods/servers.hpp"
 #include "run/random.hpp"
@@ -55,19 +56,21 @@ public:
     Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket, stage_}; }
     std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
     std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
-    /// Whether gradients have come that nobody has looked at.
-    bool has_come() {
+    /// Whether gradients have come that nobody has looked at. `log` gets when the answer before them had been sent.
+    bool has_come(std::vector<Served>& log) {
         if (is_through() || !under_way_ || !under_way_->test()) return false;
         under_way_.reset();
         if (!replying_) return true;
+        log[logged_].answered = now();
         --left_;
         ++taken_;
         expect();
         return false;
     }
-    /// With what is in answer() by now.
-    void reply() {
+    /// With what is in answer() by now, to what is the last in a log of so many.
+    void reply(std::size_t logged) {
         replying_ = true;
+        logged_ = logged - 1;
         rounds_ = kernels::RankProgram::message(0, true, next().received);
         under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(answer()));
     }
@@ -88,6 +91,7 @@ private:
     std::int64_t left_;
     std::size_t taken_ = 0;
     bool replying_ = false;
+    std::size_t logged_ = 0;  // where what it replies to is in the log
     std::vector<float> memory_;
     kernels::RankProgram rounds_;
     std::unique_ptr<kernels::Operation> under_way_;
@@ -184,11 +188,13 @@ public:
         for (;;) {
             std::vector<RankIndex> heard;
             for (const std::unique_ptr<Worker>& worker : workers) {
-                if (!worker->has_come()) continue;
+                if (!worker->has_come(log_)) continue;
                 heard.push_back(worker->served().rank);
                 log_.push_back(worker->served());
+                log_.back().came = now();
                 stages_[at(worker->stage())]->take(*worker);
-                worker->reply();
+                log_.back().updated = now();
+                worker->reply(log_.size());
             }
             if (goes_on ? !goes_on(heard) : std::ranges::all_of(workers, &Worker::is_through)) return;
             if (!heard.empty()) {
@@ -198,7 +204,7 @@ public:
             }
         }
     }
-    const std::vector<Served>& log() const { return log_; }
+    std::vector<Served>& log() { return log_; }
     void visit_state(const UseNumbers& use) {
         for (const auto& stage : stages_) stage->visit_state(use);
     }
@@ -288,18 +294,26 @@ std::vector<Served> serve(const kernels::Communicator& job, const Schedule& sche
                           const Options& options, ServerLinks& links) {
     ServerShard shard{schedule, server, options, links};
     RankSaver saver{job, schedule, options, [&](const auto& use) { shard.visit_state(use); }};
-    for (auto step = static_cast<int>(saver.begin().step); step < options.steps;) {
+    auto step = static_cast<int>(saver.begin().step);
+    const double first_time = now(), first_ahead = measure_ahead(job);
+    while (step < options.steps) {
         const int steps = saver.steps_from(step);
         shard.serve(step, step + steps);
         step += steps;
         saver.after(step - 1, step == options.steps);
     }
+    const double last_ahead = measure_ahead(job);
+    const Alignment alignment{first_time, first_ahead, now(), last_ahead};
+    for (Served& served : shard.log())
+        for (double* const time : {&served.came, &served.updated, &served.answered})
+            *time = alignment.at_rank_zero(*time);
     return shard.log();
 }
 
 std::pair<std::vector<Served>, Attended> serve_who_is_there(const kernels::Communicator& job, const Schedule& schedule,
                                                             int server, const Options& options, ServerLinks& links) {
     ServerShard shard{schedule, server, options, links};
+    measure_ahead(job);  // as its workers do; who is left at the end is not asked again
     if (server > 0) {
         shard.serve(0, options.steps, [&](auto) { return !is_concluded(job, schedule); });
         return {shard.log(), hear_conclusion(job, schedule)};

@@ -20,6 +20,8 @@ struct Served {
     RankIndex rank{0};
     int step = 0, bucket = 0;
     int stage = 0;  // of the worker's pipeline
+    /// When the server saw that it had come, had updated by it, and had sent the answer; in seconds of rank 0's clock.
+    double came = 0, updated = 0, answered = 0;
 };
 /// The pushes that each server took, in the order of its updates.
 using ServerLogs = std::vector<std::vector<Served>>;

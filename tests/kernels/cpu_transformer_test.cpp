@@ -201,6 +201,30 @@ TEST_P(Transformer, TakesTheSameLoss) {
     }
 }
 
+// A label that is nearly certain, as after some steps of training: 1 - p is some 1e-7 then, of which a difference of
+// two f32 numbers keeps no digit. Powers are off by u of their exponents, at most 24 log2 e, and by 4 u; sums by u of
+// each addition.
+TEST_P(Transformer, TakesTheGradientOfWhatIsNearlyCertain) {
+    for (const SoftmaxLoss& op : {SoftmaxLoss{3}, SoftmaxLoss{70}, SoftmaxLoss{.classes = 1000, .rows = 2}}) {
+        SCOPED_TRACE(to_string(op));
+        Tensors expected{op, 3, reference::backend()};
+        for (std::size_t row = 0; row < expected.labels.size(); ++row) {
+            const auto label = static_cast<std::size_t>(row) * op.classes + expected.labels[row];
+            expected.src[0][label] = 14.3F + static_cast<float>(row);
+        }
+        Tensors actual = expected;
+        expected.run_forward_and_backward(reference::backend());
+        actual.run_forward_and_backward(cpu_algorithm("rows"));
+        const double relative = (2 * 24 * 1.45 + static_cast<double>(op.classes) / 8 + 16) * 0x1p-24;
+        for (std::size_t i = 0; i < expected.dst.size(); ++i)
+            EXPECT_NEAR(actual.dst[i], expected.dst[i], relative * expected.dst[i]);
+        for (std::size_t i = 0; i < expected.diff_src[0].size(); ++i) {
+            const double right = expected.diff_src[0][i];
+            EXPECT_NEAR(actual.diff_src[0][i], right, relative * std::abs(right)) << "at " << i;
+        }
+    }
+}
+
 TEST_P(Transformer, UpdatesAsTheReference) {
     // Moments, root, quotient and step: a dozen roundings, some of them left out by a fused multiply-add, of numbers of
     // at most 4 + 1; LAMB's norms add `count` squares in f32, relative to their sum.

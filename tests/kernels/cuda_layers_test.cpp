@@ -137,6 +137,31 @@ TEST_P(OnAnEngine, TakesTheLossOfSamplesRowsAndPixels) {
     compare_in_every_type(rows, false, *engine_);
 }
 
+// 1 - p of the label is some 1e-7 here, of which a difference of two f32 numbers keeps no digit. Exponentials are off
+// by u of their exponents, 21 at most, and by a few u; sums by u of each addition.
+TEST_P(OnAnEngine, TakesTheGradientOfWhatIsNearlyCertain) {
+    for (const SoftmaxLoss& op : {SoftmaxLoss{3}, SoftmaxLoss{700}, SoftmaxLoss{5, {3, 2}, {0.5, 2, 1, 0.25, 3}}}) {
+        SCOPED_TRACE(to_string(op));
+        const auto device = layers(*engine_);
+        const auto backend = staged(*device, *engine_);
+        Tensors expected{op, 3, reference::backend()}, actual{op, 3, *backend};
+        const auto places = static_cast<std::size_t>(elements(op.image));
+        for (std::size_t at = 0; at < expected.labels.size(); ++at) {
+            const std::size_t sample = at / places * static_cast<std::size_t>(op.classes) * places;
+            const std::size_t label = sample + static_cast<std::size_t>(expected.labels[at]) * places + at % places;
+            expected.src[0][label] = 14.3F + static_cast<float>(at) / 8;
+        }
+        actual.src[0] = expected.src[0];
+        expected.run(reference::backend(), Pass::backward_data);
+        actual.run(*backend, Pass::backward_data);
+        const double relative = (2 * 24 + 32) * 0x1p-24;
+        for (std::size_t i = 0; i < expected.diff_src[0].size(); ++i) {
+            const double right = expected.diff_src[0][i];
+            EXPECT_NEAR(actual.diff_src[0][i], right, relative * std::abs(right)) << "at " << i;
+        }
+    }
+}
+
 TEST_P(OnAnEngine, NormalizesAcrossChannels) {
     compare_in_every_type(Lrn{7, 3, 5, 5, 0.25, 0.75, 2}, false, *engine_);
     compare_in_every_type(Lrn{6, 2, 2, 4, 0.5, 0.5, 1}, false, *engine_);

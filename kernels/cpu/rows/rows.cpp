@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "kernels/cpu/rows/rows_simd.hpp"
@@ -102,14 +103,16 @@ private:
                     continue;
                 }
                 const float* const scores = src.data() + r * op_.classes;
-                const float log_sum = log_sum_exp(scores, op_.classes);
+                const std::int32_t label = b.labels[r];
+                const ExpRow row = exponentials(scores, op_.classes, label);
+                const float sum = row.own + row.others;
                 if (forward_) {
-                    losses[r] = log_sum - scores[b.labels[r]];
+                    losses[r] = row.own == 1 ? std::log1p(row.others) : row.largest - scores[label] + std::log(sum);
                     continue;
                 }
                 float* const diff = diff_src.data() + r * op_.classes;
-                scaled_softmax(scores, op_.classes, log_sum, factor, diff);
-                diff[b.labels[r]] -= factor;
+                scaled_exponentials(scores, op_.classes, row.largest, factor / sum, diff);
+                diff[label] = -factor * (row.others / sum);
             }
         });
         for (std::int64_t n = 0; forward_ && n < rows_ / op_.rows; ++n) {

@@ -106,9 +106,8 @@ void add(const float* HWY_RESTRICT src, std::int64_t count, float* HWY_RESTRICT 
         [&](std::int64_t i) { dst[i] += src[i]; });
 }
 
-float log_sum(const float* HWY_RESTRICT scores, std::int64_t count) {
-    const float largest = *std::max_element(scores, scores + count);
-    const Vector shift = hn::Set(f32, largest * log2_e);
+float sum_of_exponentials(const float* HWY_RESTRICT scores, std::int64_t count, float largest) {
+    const Vector shift = hn::Set(f32, largest);
     const Vector rate = hn::Set(f32, log2_e);
     Vector sums[2] = {hn::Zero(f32), hn::Zero(f32)};
     float rest = 0;
@@ -116,27 +115,36 @@ float log_sum(const float* HWY_RESTRICT scores, std::int64_t count) {
         count / (2 * lanes) * lanes,  // pairs of vectors
         [&](std::int64_t i) HWY_ATTR {
             for (int h = 0; h < 2; ++h) {
-                const Vector score = hn::LoadU(f32, scores + 2 * i + h * lanes);
-                sums[h] = hn::Add(sums[h], power_of_two(f32, hn::MulSub(score, rate, shift)));
+                const Vector below = hn::Sub(hn::LoadU(f32, scores + 2 * i + h * lanes), shift);
+                sums[h] = hn::Add(sums[h], power_of_two(f32, hn::Mul(below, rate)));
             }
         },
         [](std::int64_t) {});
     for (std::int64_t i = count / (2 * lanes) * 2 * lanes; i < count; ++i) rest += std::exp(scores[i] - largest);
-    return largest + std::log(total(hn::Add(sums[0], sums[1])) + rest);
+    return total(hn::Add(sums[0], sums[1])) + rest;
 }
 
-void softmax_times(const float* HWY_RESTRICT scores, std::int64_t count, float log_of_sum, float factor,
-                   float* HWY_RESTRICT diff) {
-    const Vector shift = hn::Set(f32, log_of_sum * log2_e);
+ExpRow exp_row(const float* HWY_RESTRICT scores, std::int64_t count, std::int64_t label) {
+    ExpRow row;
+    row.largest = *std::max_element(scores, scores + count);
+    row.own = std::exp(scores[label] - row.largest);
+    row.others = sum_of_exponentials(scores, label, row.largest) +
+                 sum_of_exponentials(scores + label + 1, count - label - 1, row.largest);
+    return row;
+}
+
+void exp_times(const float* HWY_RESTRICT scores, std::int64_t count, float largest, float factor,
+               float* HWY_RESTRICT diff) {
+    const Vector shift = hn::Set(f32, largest);
     const Vector rate = hn::Set(f32, log2_e);
     const Vector factors = hn::Set(f32, factor);
     over(
         count,
         [&](std::int64_t i) HWY_ATTR {
-            const Vector p = power_of_two(f32, hn::MulSub(hn::LoadU(f32, scores + i), rate, shift));
-            hn::StoreU(hn::Mul(p, factors), f32, diff + i);
+            const Vector below = hn::Sub(hn::LoadU(f32, scores + i), shift);
+            hn::StoreU(hn::Mul(power_of_two(f32, hn::Mul(below, rate)), factors), f32, diff + i);
         },
-        [&](std::int64_t i) { diff[i] = std::exp(scores[i] - log_of_sum) * factor; });
+        [&](std::int64_t i) { diff[i] = std::exp(scores[i] - largest) * factor; });
 }
 
 }  // namespace
@@ -149,8 +157,8 @@ namespace rehearse::kernels::cpu {
 HWY_EXPORT(norm_row);
 HWY_EXPORT(norm_row_gradient);
 HWY_EXPORT(add);
-HWY_EXPORT(log_sum);
-HWY_EXPORT(softmax_times);
+HWY_EXPORT(exp_row);
+HWY_EXPORT(exp_times);
 
 void layer_norm_row(NormRow& row, float* dst) { HWY_DYNAMIC_DISPATCH(norm_row)(row, dst); }
 void layer_norm_row_gradient(const NormRow& row, const float* diff_dst, float* diff_src, float* diff_gamma,
@@ -158,9 +166,11 @@ void layer_norm_row_gradient(const NormRow& row, const float* diff_dst, float* d
     HWY_DYNAMIC_DISPATCH(norm_row_gradient)(row, diff_dst, diff_src, diff_gamma, diff_beta);
 }
 void add_row(const float* src, std::int64_t count, float* dst) { HWY_DYNAMIC_DISPATCH(add)(src, count, dst); }
-float log_sum_exp(const float* scores, std::int64_t count) { return HWY_DYNAMIC_DISPATCH(log_sum)(scores, count); }
-void scaled_softmax(const float* scores, std::int64_t count, float log_of_sum, float factor, float* diff) {
-    HWY_DYNAMIC_DISPATCH(softmax_times)(scores, count, log_of_sum, factor, diff);
+ExpRow exponentials(const float* scores, std::int64_t count, std::int64_t label) {
+    return HWY_DYNAMIC_DISPATCH(exp_row)(scores, count, label);
+}
+void scaled_exponentials(const float* scores, std::int64_t count, float largest, float factor, float* diff) {
+    HWY_DYNAMIC_DISPATCH(exp_times)(scores, count, largest, factor, diff);
 }
 
 }  // namespace rehearse::kernels::cpu

@@ -21,8 +21,13 @@ void layer_norm_row_gradient(const NormRow& row, const float* diff_dst, float* d
 /// dst += src.
 void add_row(const float* src, std::int64_t count, float* dst);
 
-/// log sum exp of a row of scores; and diff = factor exp(score - log_sum).
-float log_sum_exp(const float* scores, std::int64_t count);
-void scaled_softmax(const float* scores, std::int64_t count, float log_sum, float factor, float* diff);
+/// Of a row of scores: the largest, exp(label's score - largest), and the sum of these of all others. Where the label
+/// is nearly certain the others are what its gradient is: 1 - p would keep none of its digits.
+struct ExpRow {
+    float largest = 0, own = 0, others = 0;
+};
+ExpRow exponentials(const float* scores, std::int64_t count, std::int64_t label);
+/// diff = factor exp(score - largest).
+void scaled_exponentials(const float* scores, std::int64_t count, float largest, float factor, float* diff);
 
 }  // namespace rehearse::kernels::cpu
