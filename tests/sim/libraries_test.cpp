@@ -185,6 +185,15 @@ TEST(NcclTimes, OfTinyMessagesToAllAreStoredByTheCpu) {
     EXPECT_NEAR((tiny - small).value * 1e6, 4 * 14, 0.1);
 }
 
+// Messages of 2 and of 16 KiB, posted one after the other; the last one's rendezvous takes 1.8 us times KiB^0.75.
+TEST(NcclTimes, OfAllToAllsEndWithTheLastMessagesRendezvous) {
+    const LibraryTimes two = times("polaris", 2, 4);
+    const Seconds eager = two.price(CollectiveKind::all_to_all, Bytes{8 * 2048.0}).time;
+    const Seconds met = two.price(CollectiveKind::all_to_all, Bytes{8 * 16384.0}).time;
+    EXPECT_NEAR((met - eager).value * 1e6, 1.8 * (8 - std::pow(2, 0.75)), 0.1);
+    EXPECT_NEAR(met.value, 47.5e-6, 0.1 * 47.5e-6) << "measured, 46.7 to 50.1 us";
+}
+
 // 4 GiB on 4 x 4 devices: 3 GiB of each leave its node. Perlmutter has a card for each device, which carries what it
 // does of a ring, 0.95 of 25 GB/s and 0.76 of that through the CPU. Of Polaris' four devices two are in a domain of
 // memory with a card (ALCF's table of affinities), so that a quarter of the messages goes past the memory of both
