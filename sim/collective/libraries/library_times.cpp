@@ -17,8 +17,9 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
-constexpr double ll_lines = 512 * 8;  // bytes of data that the threads of a block pass on at once by LL
-constexpr double ll_checked = 10;     // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
+constexpr double ll_lines = 512 * 8;   // bytes of data that the threads of a block pass on at once by LL
+constexpr double ll_checked = 10;      // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
+constexpr double last_turn = 2.0 / 3;  // of a step's time, in which a ring's chunk is copied and not sent
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -71,10 +72,20 @@ double LibraryTimes::wire() const {
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
 }
 
-double LibraryTimes::ring_carried() const {
+/// Over direct links rings have what their packets leave. Through a switch the thread blocks bind them: each of a
+/// chunk's steps sends it, and in one turn more the last rank copies it out of its buffer, which is two of the three
+/// accesses to memory that a step takes (src/device/all_reduce.h: receive, add and send; receive, copy and send).
+double LibraryTimes::ring_reached(double steps) const {
+    const NodeView& view = priced_.view;
+    if (!view.linked()) return 1;
+    if (view.to_switch == 0) return view.architecture->direct_reached;
+    return view.architecture->ring_reached * steps / (steps + last_turn);
+}
+
+double LibraryTimes::ring_carried(double steps) const {
     const NodeView& view = priced_.view;
     if (view.devices < 2) return wire();
-    return std::min(wire(), view.linked() ? view.total() * view.architecture->ring_reached : view.pcie);
+    return std::min(wire(), view.linked() ? view.total() * ring_reached(steps) : view.pcie);
 }
 
 double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
@@ -126,7 +137,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double steps = ring_steps(kind, c.ranks(), c.nodes).all;
     const RingPieces pieces = ring_pieces(bytes / b / n, q);
     const double posted = ring_posted(pieces, steps, q, b);
-    const double carried = ring_carried();
+    const double carried = ring_carried(steps);
     const double rate =
         std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
@@ -204,9 +215,7 @@ double LibraryTimes::once_across(double bytes, Estimate estimate) const {
 
 double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
     const Communicator& c = priced_;
-    const LibraryArchitecture& a = *c.view.architecture;
     if (best.algorithm == nvls) return nvls_time(bytes, best);
-    const double reached = c.view.linked() ? a.ring_reached : 1;
     const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
                          : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
                                                   : 0;
@@ -215,7 +224,7 @@ double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best)
     const double each =
         best.algorithm == ring ? bytes / blocks / static_cast<double>(c.ranks()) : std::min(bytes / blocks, ll_lines);
     return best.latency + steps * (through_switch() + passing_on(each, best.protocol)) +
-           bytes / 1000 / (best.bandwidth * reached);
+           bytes / 1000 / (best.bandwidth * ring_reached(steps));
 }
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {
