@@ -280,6 +280,19 @@ TEST(NcclTimes, OfTreesBySimpleWaitForTheFirstChunk) {
     EXPECT_LT(time(32768) - time(8), 60 * 1.1) << "awsome-distributed-training, micro-benchmarks/nccl-tests";
 }
 
+// A block has 8 slots, each of which is free again after four steps of 14 us and 7.7 times LL's 5: 16 MiB are 2 for
+// each of 8 blocks, in 32 pieces of 64 KiB.
+TEST(NcclTimes, OfTreesAreNoShorterThanTheirSlotsTake) {
+    const LibraryTimes two = times("aws-p4d", 2, 8);
+    const auto time = [&](double bytes) {
+        return two.price(CollectiveKind::all_reduce, Bytes{bytes}, "tree", "simple").time.value * 1e6;
+    };
+    const double step = 14 + 7.7 * 5;
+    EXPECT_NEAR(time(16 * mebi) - time(8 * mebi), 16 * 4 * step / 8, 1);
+    EXPECT_LT(time(32 * mebi) - time(16 * mebi), time(16 * mebi) - time(8 * mebi)) << "as many pieces, twice as large";
+    EXPECT_NEAR(time(16 * mebi), 1192, 0.15 * 1192) << "awsome-distributed-training, micro-benchmarks/nccl-tests: p4de";
+}
+
 // Eight nodes of four V100 and two EDR by LL: four blocks write 16 KiB each at 2.6 GB/s before their messages leave for
 // three levels up and down, twice the bytes with flags, over 24 GB/s; by 16 KiB of data it is 4 KiB each, which are
 // counted at every step. 88 us more were measured for 64 KiB than for 16 (aistabci/abci2.0benchmark).

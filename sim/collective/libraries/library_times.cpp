@@ -20,6 +20,9 @@ constexpr double kibi = 1024;
 constexpr double ll_lines = 512 * 8;   // bytes of data that the threads of a block pass on at once by LL
 constexpr double ll_checked = 10;      // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
 constexpr double last_turn = 2.0 / 3;  // of a step's time, in which a ring's chunk is copied and not sent
+// A thread block has so many slots for pieces to the same peer (src/include/device.h, NCCL_STEPS). One is free again
+// when a message has gone across, and its request, what clears it and what says that it is there: four steps.
+constexpr double slots = 8, round_trips = 4;
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -119,6 +122,10 @@ double LibraryTimes::tree_gap(double message) const {
     return std::max(transport_->gap_eager, transport_->gap_tree_16kb * std::min(message, 64 * kibi) / (16 * kibi));
 }
 
+double LibraryTimes::paced(double pieces, double step) {
+    return std::max(pieces - 1, 0.0) * round_trips * step / slots;
+}
+
 double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protocol q, double blocks) const {
     const bool ready = q != Protocol::simple && steps * pieces.loops <= transport_->window;
     const double messages = 2 * steps * pieces.loops * std::max(1.0, blocks / static_cast<double>(priced_.view.rails)) *
@@ -186,8 +193,9 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double both = c.nodes == 2 ? 1 : 2;
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
+    const double pace = paced(pieces / b, step + on_the_way(true) + rendezvous(message));
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_across(bytes / b, q)});
+    return latency + filling(chunk, levels, b, q) + std::max({through, posted, pace, passing_across(bytes / b, q)});
 }
 
 /// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
@@ -200,9 +208,11 @@ double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
     const double inside = nvls_bandwidth(c) * a.nvls_reached;
     const double rate = several ? std::min(inside, wire() / (c.nodes > 2 ? 2 : 1)) : inside;
     const double levels = several ? std::floor(std::log2(static_cast<double>(c.nodes))) : 0;
-    const double later = 2 * levels * c.version->nvls_network * (transport_->step - 1);
+    const double step = c.version->nvls_network * transport_->step;
+    const double later = 2 * levels * (step - c.version->nvls_network);
     const double loop = nvls_loop(bytes, static_cast<double>(a.nvls_channels), heads, several);
-    return estimate.latency + later + (bytes + 2 * loop) / 1000 / rate;
+    const double pace = several ? paced(bytes / loop, step) : 0;
+    return estimate.latency + later + std::max((bytes + 2 * loop) / 1000 / rate, pace);
 }
 
 /// CollNet and PAT: all data leave a node once, and come in once; of CollNet no faster than switches between nodes sum.
