@@ -43,6 +43,7 @@ struct LibraryArchitecture {
     double plateau = 1;              // how many times as long a ring by Simple takes to begin, between nodes
     double ring_reached = 1, nvls_reached = 1;  // measured long all-reduces of one node: share of the library's figure
     double direct_reached = 1;                  // of rings over links from device to device, past no switch
+    double direct_ll128 = 1;                    // share of that by LL128, whose packets are shorter
     double error = 0;                           // of a prediction inside a node, one standard deviation
     std::string source;
 };

@@ -166,6 +166,13 @@ TEST(NcclTimes, OfLongRingsOverDirectLinksAreWhatPacketsLeave) {
     EXPECT_NEAR(bus("dgx1-v100", 2), 25 * 16 / 18.0, 0.1);
     EXPECT_NEAR(bus("dgx1-v100", 2), 22.6, 0.03 * 22.6);
     EXPECT_NEAR(bus("perlmutter", 4), 12 * 25 * 16 / 18.0, 1);
+    // LL128 stores 128 bytes at once, of which 8 flits of 10 are data, and counts 0.92 of the bus.
+    const LibraryTimes eight = times("dgx1-v100", 1, 8);
+    const auto stored = [&](double bytes) {
+        return eight.price(CollectiveKind::all_reduce, Bytes{bytes}, "ring", "ll128").time.value;
+    };
+    EXPECT_NEAR(mebi * 8 * 14 / 8 / (stored(16 * mebi) - stored(8 * mebi)) / 1e9, 6 * 25 * 0.92 * 8 / 10.0, 0.1);
+    EXPECT_NEAR(stored(4 * mebi) + eight.waiting().value, 151e-6, 0.15 * 151e-6) << "vTrain's table";
     // Through switches a chunk has one turn more than steps, of two thirds of a step's time: vTrain's two and eight
     // A100 reach 197 and 229 GB/s at 1 GiB.
     EXPECT_NEAR(bus("dgx-a100", 2) / bus("dgx-a100", 8), (2 / (2 + 2 / 3.0)) / (14 / (14 + 2 / 3.0)), 0.01);

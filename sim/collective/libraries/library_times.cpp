@@ -78,17 +78,18 @@ double LibraryTimes::wire() const {
 /// Over direct links rings have what their packets leave. Through a switch the thread blocks bind them: each of a
 /// chunk's steps sends it, and in one turn more the last rank copies it out of its buffer, which is two of the three
 /// accesses to memory that a step takes (src/device/all_reduce.h: receive, add and send; receive, copy and send).
-double LibraryTimes::ring_reached(double steps) const {
+double LibraryTimes::ring_reached(double steps, Protocol q) const {
     const NodeView& view = priced_.view;
     if (!view.linked()) return 1;
-    if (view.to_switch == 0) return view.architecture->direct_reached;
-    return view.architecture->ring_reached * steps / (steps + last_turn);
+    const LibraryArchitecture& a = *view.architecture;
+    if (view.to_switch == 0) return a.direct_reached * (q == Protocol::ll128 ? a.direct_ll128 : 1);
+    return a.ring_reached * steps / (steps + last_turn);
 }
 
-double LibraryTimes::ring_carried(double steps) const {
+double LibraryTimes::ring_carried(double steps, Protocol q) const {
     const NodeView& view = priced_.view;
     if (view.devices < 2) return wire();
-    return std::min(wire(), view.linked() ? view.total() * ring_reached(steps) : view.pcie);
+    return std::min(wire(), view.linked() ? view.total() * ring_reached(steps, q) : view.pcie);
 }
 
 double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
@@ -144,7 +145,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double steps = ring_steps(kind, c.ranks(), c.nodes).all;
     const RingPieces pieces = ring_pieces(bytes / b / n, q);
     const double posted = ring_posted(pieces, steps, q, b);
-    const double carried = ring_carried(steps);
+    const double carried = ring_carried(steps, q);
     const double rate =
         std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
@@ -234,7 +235,7 @@ double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best)
     const double each =
         best.algorithm == ring ? bytes / blocks / static_cast<double>(c.ranks()) : std::min(bytes / blocks, ll_lines);
     return best.latency + steps * (through_switch() + passing_on(each, best.protocol)) +
-           bytes / 1000 / (best.bandwidth * ring_reached(steps));
+           bytes / 1000 / (best.bandwidth * ring_reached(steps, best.protocol));
 }
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {

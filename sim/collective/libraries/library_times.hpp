@@ -63,11 +63,13 @@ private:
     double nvls_time(double bytes, Estimate estimate) const;
     double once_across(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
-    double wire() const;                      // GB/s that leave a node over all its rails
-    double through_host() const;              // ... by way of the host's memory
-    double ring_carried(double steps) const;  // ... of rings of so many, which go on from device to device inside it
-    double ring_reached(double steps) const;  // share of the library's figure that rings reach inside a node
-    double through_switch() const;            // us that a step over GPU-to-GPU links takes longer
+    double wire() const;          // GB/s that leave a node over all its rails
+    double through_host() const;  // ... by way of the host's memory
+    double ring_carried(double steps, LibraryProtocol protocol)
+        const;  // ... of rings of so many, which go on from device to device inside it
+    double ring_reached(
+        double steps, LibraryProtocol protocol) const;  // share of the library's figure that rings reach inside a node
+    double through_switch() const;                      // us that a step over GPU-to-GPU links takes longer
     /// us that a step between nodes takes longer than the table says, whichever protocol: what LL's would be longer.
     double on_the_way(bool tree) const;
     double rendezvous(double message) const;
