@@ -17,9 +17,7 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
-constexpr double ll_lines = 512 * 8;   // bytes of data that the threads of a block pass on at once by LL
-constexpr double ll_checked = 10;      // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
-constexpr double last_turn = 2.0 / 3;  // of a step's time, in which a ring's chunk is copied and not sent
+constexpr double ll_checked = 10;  // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
 // A thread block has so many slots for pieces to the same peer (src/include/device.h, NCCL_STEPS). One is free again
 // when a message has gone across, and its request, what clears it and what says that it is there: four steps.
 constexpr double slots = 8, round_trips = 4;
@@ -75,24 +73,11 @@ double LibraryTimes::wire() const {
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
 }
 
-/// Over direct links rings have what their packets leave. Through a switch the thread blocks bind them: each of a
-/// chunk's steps sends it, and in one turn more the last rank copies it out of its buffer, which is two of the three
-/// accesses to memory that a step takes (src/device/all_reduce.h: receive, add and send; receive, copy and send).
-double LibraryTimes::ring_reached(double steps, Protocol q) const {
-    const NodeView& view = priced_.view;
-    if (!view.linked()) return 1;
-    const LibraryArchitecture& a = *view.architecture;
-    if (view.to_switch == 0) return a.direct_reached * (q == Protocol::ll128 ? a.direct_ll128 : 1);
-    return a.ring_reached * steps / (steps + last_turn);
-}
-
 double LibraryTimes::ring_carried(double steps, Protocol q) const {
     const NodeView& view = priced_.view;
     if (view.devices < 2) return wire();
     return std::min(wire(), view.linked() ? view.total() * ring_reached(steps, q) : view.pcie);
 }
-
-double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
 
 double LibraryTimes::on_the_way(bool tree_) const {
     return network_step(priced_, tree_, Protocol::ll) * (transport_->step - 1);
@@ -197,45 +182,6 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double pace = paced(pieces / b, step + on_the_way(true) + rendezvous(message));
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
     return latency + filling(chunk, levels, b, q) + std::max({through, posted, pace, passing_across(bytes / b, q)});
-}
-
-/// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
-/// sums come out.
-double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
-    const Communicator& c = priced_;
-    const LibraryArchitecture& a = *c.view.architecture;
-    const bool several = c.nodes > 1;
-    const auto heads = static_cast<double>(several ? c.view.rails : c.view.devices);
-    const double inside = nvls_bandwidth(c) * a.nvls_reached;
-    const double rate = several ? std::min(inside, wire() / (c.nodes > 2 ? 2 : 1)) : inside;
-    const double levels = several ? std::floor(std::log2(static_cast<double>(c.nodes))) : 0;
-    const double step = c.version->nvls_network * transport_->step;
-    const double later = 2 * levels * (step - c.version->nvls_network);
-    const double loop = nvls_loop(bytes, static_cast<double>(a.nvls_channels), heads, several);
-    const double pace = several ? paced(bytes / loop, step) : 0;
-    return estimate.latency + later + std::max((bytes + 2 * loop) / 1000 / rate, pace);
-}
-
-/// CollNet and PAT: all data leave a node once, and come in once; of CollNet no faster than switches between nodes sum.
-double LibraryTimes::once_across(double bytes, Estimate estimate) const {
-    double rate = std::min(estimate.bandwidth, wire());
-    const bool summed = estimate.algorithm == collnet;
-    if (summed && sums_ > 0) rate = std::min(rate, static_cast<double>(priced_.view.rails) * sums_ / crowding_);
-    return std::max(estimate.latency, summed ? sums_latency_ : 0) + bytes / 1000 / rate;
-}
-
-double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
-    const Communicator& c = priced_;
-    if (best.algorithm == nvls) return nvls_time(bytes, best);
-    const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
-                         : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
-                                                  : 0;
-    const auto blocks =
-        static_cast<double>(thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol));
-    const double each =
-        best.algorithm == ring ? bytes / blocks / static_cast<double>(c.ranks()) : std::min(bytes / blocks, ll_lines);
-    return best.latency + steps * (through_switch() + passing_on(each, best.protocol)) +
-           bytes / 1000 / (best.bandwidth * ring_reached(steps, best.protocol));
 }
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {
