@@ -124,8 +124,10 @@ constexpr std::array figures{
     MachineKey{"inject", "number", "us that the CPU takes to store a tiny message of an all-to-all"},
     MachineKey{"exchange_share", "share", "of a card's rate that an all-to-all reaches by way of the host's memory"},
     MachineKey{"error", "number", "of times between nodes: one standard deviation, relative"},
-    MachineKey{"ring_reached", "number", "share of the library's figure that rings reach inside a node"},
+    MachineKey{"ring_reached", "number",
+               "share of the library's figure that long rings of many devices reach through a node's switches"},
     MachineKey{"nvls_reached", "number", "... that sums in its switches reach"},
+    MachineKey{"direct_reached", "number", "... that rings over links from device to device reach"},
     MachineKey{"error_inside", "number", "of times inside a node"},
     source,
 };

@@ -243,7 +243,9 @@ FittedFigures fit_figures(const std::vector<LibraryRow>& rows) {
     if (several) transport_knobs(transport, before, knobs);
     // Links inside after wires: what wires carry could be taken for what a ring reaches inside, not the other way
     // round.
-    knobs.insert(knobs.end(), {{&architecture.ring_reached, reached}, {&architecture.nvls_reached, reached}});
+    knobs.insert(knobs.end(), {{&architecture.ring_reached, reached},
+                               {&architecture.nvls_reached, reached},
+                               {&architecture.direct_reached, reached}});
     std::erase_if(knobs, [&](const Knob& knob) { return knob.figure == &transport.late_ll; });  // a version's
     for (Knob& knob : knobs) knob.tried.push_back(*knob.figure);  // so that another's turn can bring it back
     std::vector<std::size_t> all(rows.size());

@@ -42,6 +42,8 @@ struct LibraryArchitecture {
     bool split_slow = true;          // whether channels from 25 GB/s on are always cut in two (before Hopper)
     double plateau = 1;              // how many times as long a ring by Simple takes to begin, between nodes
     double ring_reached = 1, nvls_reached = 1;  // measured long all-reduces of one node: share of the library's figure
+    double direct_reached = 1;                  // of rings over links from device to device, past no switch
+    double direct_ll128 = 1;                    // share of that by LL128, whose packets are shorter
     double error = 0;                           // of a prediction inside a node, one standard deviation
     std::string source;
 };
@@ -118,9 +120,11 @@ struct ArchitectureFigure {
     std::string_view key;
     double LibraryArchitecture::*figure;
 };
-inline constexpr std::array architecture_figures{ArchitectureFigure{"ring_reached", &LibraryArchitecture::ring_reached},
-                                                 ArchitectureFigure{"nvls_reached", &LibraryArchitecture::nvls_reached},
-                                                 ArchitectureFigure{"error_inside", &LibraryArchitecture::error}};
+inline constexpr std::array architecture_figures{
+    ArchitectureFigure{"ring_reached", &LibraryArchitecture::ring_reached},
+    ArchitectureFigure{"nvls_reached", &LibraryArchitecture::nvls_reached},
+    ArchitectureFigure{"direct_reached", &LibraryArchitecture::direct_reached},
+    ArchitectureFigure{"error_inside", &LibraryArchitecture::error}};
 
 struct CollectiveLibrary {
     std::string name, summary;

@@ -31,7 +31,12 @@ ByNodes between_nodes(Reader& reader, std::string_view key) {
     return {0, two[0], two[1]};
 }
 
-LibraryArchitecture parse_architecture(Reader reader) {
+/// Share of a direct link's rate that packets leave to data; 0: not known.
+struct Packets {
+    double longest = 0, of_ll128 = 0;
+};
+
+LibraryArchitecture parse_architecture(Reader reader, const Packets& packets) {
     LibraryArchitecture a;
     a.name = reader.text("name");
     a.devices = reader.texts("devices");
@@ -51,6 +56,8 @@ LibraryArchitecture parse_architecture(Reader reader) {
     a.plateau = reader.number("plateau");
     a.ring_reached = number_or(reader, "ring_reached", 1);
     a.nvls_reached = number_or(reader, "nvls_reached", 1);
+    a.direct_reached = packets.longest > 0 ? a.wire * packets.longest / a.link : a.ring_reached;
+    if (packets.longest > 0) a.direct_ll128 = packets.of_ll128 / packets.longest;
     a.error = reader.number("error");
     a.source = reader.source();
     reader.done();
@@ -162,8 +169,11 @@ CollectiveLibrary parse_library(const MachineFile& file,
     library.ll_across = between_nodes(top, "ll_across");
     library.switch_step = top.figure<double>("switch_step").value;
     library.synchronous = top.figure<double>("synchronous").value;
+    Packets packets;
+    if (top.has("link_packets"))
+        packets = {top.figure<double>("link_packets").value, top.figure<double>("link_packets_ll128").value};
     for (Reader& each : top.tables("architecture", "architecture"))
-        library.architectures.push_back(parse_architecture(each));
+        library.architectures.push_back(parse_architecture(each, packets));
     for (Reader& each : top.tables("version", "version")) library.versions.push_back(parse_version(each));
     library.transports = std::move(transports);
     top.done();

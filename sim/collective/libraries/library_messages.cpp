@@ -9,6 +9,8 @@ namespace rehearse::sim {
 
 namespace {
 
+constexpr double parts = 128 * 1024;  // bytes of a message between nodes that are sent at once (src/enqueue.cc)
+
 /// Of what cards carry, what is left where messages meet at their receivers. A thread block serves 8 peers at once
 /// (src/include/device.h: NCCL_MAX_DEV_WORK_P2P_PER_BATCH). While these are all, each receiver has one message of each
 /// sender; beyond, ranks run apart, and so many of k messages a sender come to a receiver as chance has it: it gets
@@ -45,7 +47,9 @@ double LibraryTimes::exchange_time(double bytes) const {
         (n - p) * std::max(c.version->posting, 2 * p / static_cast<double>(c.view.rails) * transport_->gap_eager);
     if (bytes / n <= transport_->inject_b) posted += (n - p) * transport_->inject;
     const double first = c.version->ring_base[0] + network_step(c, true, LibraryProtocol::simple) + on_the_way(true);
-    return first + std::max({inside, through, posted});
+    // The last to be posted still has its own way to go.
+    const double last = rendezvous(std::min(bytes / n, parts));
+    return first + std::max({inside, through, posted + last});
 }
 
 LibraryPrice LibraryTimes::send(Bytes size) const {
@@ -58,7 +62,7 @@ LibraryPrice LibraryTimes::send(Bytes size) const {
     const double direct = c.view.devices > 1 && !c.view.links.empty() ? c.view.links[1] : 0;
     const double links = direct > 0 ? direct : c.view.to_switch > 0 ? c.view.to_switch : c.view.pcie;
     const double step = c.nodes > 1 ? network_step(c, true, LibraryProtocol::simple) + on_the_way(true) +
-                                          rendezvous(std::min(size.value, 128 * 1024.0))
+                                          rendezvous(std::min(size.value, parts))
                                     : inside_step(c, false, LibraryProtocol::simple);
     price.time = Seconds{(c.version->ring_base[0] + step + size.value / 1000 / (c.nodes > 1 ? rail : links)) * 1e-6};
     return price;

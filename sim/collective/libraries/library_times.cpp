@@ -17,8 +17,10 @@ using Protocol = LibraryProtocol;
 using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
-constexpr double ll_lines = 512 * 8;  // bytes of data that the threads of a block pass on at once by LL
-constexpr double ll_checked = 10;     // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
+constexpr double ll_checked = 10;  // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
+// A thread block has so many slots for pieces to the same peer (src/include/device.h, NCCL_STEPS). One is free again
+// when a message has gone across, and its request, what clears it and what says that it is there: four steps.
+constexpr double slots = 8, round_trips = 4;
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -71,13 +73,11 @@ double LibraryTimes::wire() const {
     return (most_ > 0 ? std::min(out, most_) : out) / crowding_;
 }
 
-double LibraryTimes::ring_carried() const {
+double LibraryTimes::ring_carried(double steps, Protocol q) const {
     const NodeView& view = priced_.view;
     if (view.devices < 2) return wire();
-    return std::min(wire(), view.linked() ? view.total() * view.architecture->ring_reached : view.pcie);
+    return std::min(wire(), view.linked() ? view.total() * ring_reached(steps, q) : view.pcie);
 }
-
-double LibraryTimes::through_switch() const { return priced_.view.to_switch > 0 ? library_->switch_step : 0; }
 
 double LibraryTimes::on_the_way(bool tree_) const {
     return network_step(priced_, tree_, Protocol::ll) * (transport_->step - 1);
@@ -108,6 +108,10 @@ double LibraryTimes::tree_gap(double message) const {
     return std::max(transport_->gap_eager, transport_->gap_tree_16kb * std::min(message, 64 * kibi) / (16 * kibi));
 }
 
+double LibraryTimes::paced(double pieces, double step) {
+    return std::max(pieces - 1, 0.0) * round_trips * step / slots;
+}
+
 double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protocol q, double blocks) const {
     const bool ready = q != Protocol::simple && steps * pieces.loops <= transport_->window;
     const double messages = 2 * steps * pieces.loops * std::max(1.0, blocks / static_cast<double>(priced_.view.rails)) *
@@ -126,7 +130,7 @@ double LibraryTimes::ring_time(CollectiveKind kind, double bytes, Estimate estim
     const double steps = ring_steps(kind, c.ranks(), c.nodes).all;
     const RingPieces pieces = ring_pieces(bytes / b / n, q);
     const double posted = ring_posted(pieces, steps, q, b);
-    const double carried = ring_carried();
+    const double carried = ring_carried(steps, q);
     const double rate =
         std::min(carried / on_wire(q), q == Protocol::simple ? carried : estimate.bandwidth * steps / n);
     const double through = bytes * steps / n / 1000 / rate;
@@ -175,47 +179,9 @@ double LibraryTimes::tree_time(double bytes, Estimate estimate, std::int64_t blo
     const double both = c.nodes == 2 ? 1 : 2;
     const double through = bytes / 1000 / std::min(estimate.bandwidth, wire() / both / on_wire(q));
     const double pieces = bytes / std::max(chunk, 1.0);
+    const double pace = paced(pieces / b, step + on_the_way(true) + rendezvous(message));
     const double posted = pieces * 2 * both / rails * tree_gap(chunk * on_wire(q)) * late;
-    return latency + filling(chunk, levels, b, q) + std::max({through, posted, passing_across(bytes / b, q)});
-}
-
-/// Two loops of chunks are under way through switches (and, on several nodes, a tree between them) before the first
-/// sums come out.
-double LibraryTimes::nvls_time(double bytes, Estimate estimate) const {
-    const Communicator& c = priced_;
-    const LibraryArchitecture& a = *c.view.architecture;
-    const bool several = c.nodes > 1;
-    const auto heads = static_cast<double>(several ? c.view.rails : c.view.devices);
-    const double inside = nvls_bandwidth(c) * a.nvls_reached;
-    const double rate = several ? std::min(inside, wire() / (c.nodes > 2 ? 2 : 1)) : inside;
-    const double levels = several ? std::floor(std::log2(static_cast<double>(c.nodes))) : 0;
-    const double later = 2 * levels * c.version->nvls_network * (transport_->step - 1);
-    const double loop = nvls_loop(bytes, static_cast<double>(a.nvls_channels), heads, several);
-    return estimate.latency + later + (bytes + 2 * loop) / 1000 / rate;
-}
-
-/// CollNet and PAT: all data leave a node once, and come in once; of CollNet no faster than switches between nodes sum.
-double LibraryTimes::once_across(double bytes, Estimate estimate) const {
-    double rate = std::min(estimate.bandwidth, wire());
-    const bool summed = estimate.algorithm == collnet;
-    if (summed && sums_ > 0) rate = std::min(rate, static_cast<double>(priced_.view.rails) * sums_ / crowding_);
-    return std::max(estimate.latency, summed ? sums_latency_ : 0) + bytes / 1000 / rate;
-}
-
-double LibraryTimes::in_a_node(CollectiveKind kind, double bytes, Estimate best) const {
-    const Communicator& c = priced_;
-    const LibraryArchitecture& a = *c.view.architecture;
-    if (best.algorithm == nvls) return nvls_time(bytes, best);
-    const double reached = c.view.linked() ? a.ring_reached : 1;
-    const double steps = best.algorithm == ring   ? ring_steps(kind, c.ranks(), 1).all
-                         : best.algorithm == tree ? 2 * static_cast<double>(c.view.devices - 1)
-                                                  : 0;
-    const auto blocks =
-        static_cast<double>(thread_blocks(bytes, c.channels.count, c.ranks(), best.algorithm, best.protocol));
-    const double each =
-        best.algorithm == ring ? bytes / blocks / static_cast<double>(c.ranks()) : std::min(bytes / blocks, ll_lines);
-    return best.latency + steps * (through_switch() + passing_on(each, best.protocol)) +
-           bytes / 1000 / (best.bandwidth * reached);
+    return latency + filling(chunk, levels, b, q) + std::max({through, posted, pace, passing_across(bytes / b, q)});
 }
 
 double LibraryTimes::between_nodes(CollectiveKind kind, double bytes, Estimate best) const {

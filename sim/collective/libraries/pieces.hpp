@@ -12,6 +12,9 @@ namespace rehearse::sim {
 std::int64_t thread_blocks(double bytes, std::int64_t channels, std::int64_t ranks, LibraryAlgorithm algorithm,
                            LibraryProtocol protocol);
 
+/// Bytes of data that the threads of a block pass on at once by LL.
+inline constexpr double ll_lines = 512 * 8;
+
 /// Bytes on the wire for one of data: LL has 4 bytes of flag for 4 of data, LL128 8 for 120.
 double on_wire(LibraryProtocol protocol);
 
