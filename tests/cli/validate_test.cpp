@@ -130,15 +130,15 @@ TEST_F(Validate, PricesConvolutionsOfBoardsThatItHasNotSeen) {
         } else {
             ++shipped;
             EXPECT_LT(group["median_error"], 0.077) << group;
-            EXPECT_LT(group["p90_error"], 0.25) << group;
+            EXPECT_LT(group["p90_error"], 0.22) << group;
             EXPECT_GT(group["in_band"], 0.84) << group;
-            EXPECT_GT(group["family_right"], 0.65) << group;
+            EXPECT_GT(group["family_right"], 0.75) << group;
         }
     }
     EXPECT_EQ(shipped, 4);
 }
 
-// Products and rows: half of DeepBench's error at most, or what docs/kernel_prices.md says with a tenth to spare.
+// Products and rows: what docs/kernel_prices.md says with a tenth to spare, products nearer than by DeepBench's.
 TEST_F(Validate, PricesProductsAndRowsOfBoardsThatItHasNotSeen) {
     const Output output = run("validate --set neusight --filter 'v100.*(matmul|softmax|layernorm)' --format json -q");
     ASSERT_EQ(output.code, 0) << output.err;
