@@ -112,7 +112,8 @@ std::vector<Expert> first_experts(std::string_view kind, bool of_boards) {
     const std::size_t all = feature_names(kind).size();
     if (kind == "conv2d")
         return {{true, first_guess(Smoothness::gaussian, 9)}, {false, first_guess(Smoothness::matern32, all)}};
-    const std::size_t some = kind == "matmul" ? 7 : 4;  // sizes, the ridge, and of products the distances of rows
+    const std::size_t some =
+        kind == "matmul" ? 10 : 4;  // sizes, the ridge, of products the distances of rows and width
     return {{true, first_guess(Smoothness::matern32, some)}, {false, first_guess(Smoothness::gaussian, all)}};
 }
 

@@ -209,11 +209,9 @@ const std::vector<MeasuredBoard>& measured_boards() {
     return built_in;
 }
 
-std::size_t shipped_count(std::string_view kind) { return kind == "conv2d" ? 400 : 900; }
-
 MeasuredKernels shipped_kernels(const MeasuredBoard& board) {
     MeasuredKernels kernels{board.kind, DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
-    for (const std::size_t i : every(board.kernels.size(), shipped_count(board.kind))) {
+    for (const std::size_t i : every(board.kernels.size(), shipped_count)) {
         kernels.samples.push_back(board.kernels[i].sample);
         if (board.kind == "conv2d") kernels.ran.push_back(ran(board.kernels[i], board.sheet));
     }

@@ -53,6 +53,14 @@ std::vector<KernelSample> read_column(const Csv& csv, const std::string& column,
     return samples;
 }
 
+// Of the shortest product of a sheet most is its start: a launch, the first loads, the last stores. The share was
+// chosen on products left out, among 0.5, 0.7, 0.95 and 1.5 (docs/device_prices.md).
+Seconds start_of_products(const std::vector<KernelSample>& samples) {
+    constexpr double of_shortest = 0.7;
+    const auto shortest = std::ranges::min_element(samples, {}, &KernelSample::time);
+    return shortest == samples.end() ? Seconds{0} : of_shortest * shortest->time;
+}
+
 std::string source_of(const Csv& devices, std::size_t row) {
     return fmt::format("Baidu DeepBench (Apache-2.0) {}, {}, {}", devices.text(row, "snapshot"),
                        devices.text(row, "device"), devices.text(row, "library"));
@@ -105,6 +113,8 @@ std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
                                    {}};
             const auto learned = experts.find({kernels.family, kind});
             kernels.kernels = {kind, type, sheet, read_column(*csv, column, type), {}, 1, source_of(devices, row)};
+            if (kernels.kernels.kind == "matmul" && devices.text(row, "narrow") == "yes")
+                kernels.kernels.sheet.start = start_of_products(kernels.kernels.samples);
             if (learned != experts.end()) {
                 kernels.kernels.experts = learned->second.experts;
                 kernels.kernels.band = learned->second.band;

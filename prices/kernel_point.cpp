@@ -57,7 +57,7 @@ Bounds bounds(const Conv& op, Pass pass, std::int64_t batch, const DeviceSheet& 
 // DeepBench's products add to their result (beta = 1): it is read and written.
 Bounds bounds(const ProductSizes& p, const DeviceSheet& sheet) {
     return {Flops{2 * p.m * p.n * p.k} / sheet.peak,
-            sheet.element * (p.m * p.k + p.k * p.n + 2 * p.m * p.n) / sheet.bandwidth};
+            sheet.element * (p.m * p.k + p.k * p.n + 2 * p.m * p.n) / sheet.bandwidth, sheet.start};
 }
 
 std::vector<double> features(const Conv& op, const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
@@ -106,14 +106,22 @@ double twos(std::int64_t distance) {
     return number(std::min(std::countr_zero(static_cast<std::uint64_t>(distance)), 11));
 }
 
+// Libraries have kernels for products of few columns, of a width each, which share nothing but the product: whether n
+// is above 16, 32 and 64 (docs/device_prices.md).
+std::array<double, 3> widths(double n, const DeviceSheet& sheet) {
+    if (sheet.start == Seconds{0}) return {};
+    return {n > 16 ? 2.0 : 0.0, n > 32 ? 2.0 : 0.0, n > 64 ? 2.0 : 0.0};
+}
+
 // The features of a product, after the fourth what its rows' distances do: loads of 16 bytes, on which tensor cores of
-// older libraries depend, need rows that begin at multiples of them.
+// older libraries depend, need rows that begin at multiples of them; then how wide its kernel is.
 std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet, Pass pass) {
     std::vector<double> values = features(p, bounds, sheet);
     const auto [left, right] = row_distances(p, pass);
     const auto wide = static_cast<std::int64_t>(16 / sheet.element.value);
     const bool aligned = left % wide == 0 && right % wide == 0 && static_cast<std::int64_t>(p.m) % wide == 0;
-    values.insert(values.begin() + 4, {aligned ? 0.0 : 2.0, twos(left), twos(right)});
+    const auto [over_16, over_32, over_64] = widths(p.n, sheet);
+    values.insert(values.begin() + 4, {aligned ? 0.0 : 2.0, twos(left), twos(right), over_16, over_32, over_64});
     return values;
 }
 
@@ -127,7 +135,7 @@ KernelPoint point_of_steps(const Recurrent& op, const Problem& problem, const De
     values.push_back(std::log2(number(op.steps)));
     values.push_back(op.cell == "gru" ? 2.0 : 0.0);
     const double times = number(op.directions * (together ? 1 : op.steps));
-    at_best = {at_best.compute * times, at_best.memory * times};
+    at_best = {at_best.compute * times, at_best.memory * times, at_best.start * times};
     return {{std::move(values), static_cast<int>(problem.pass)}, at_best};
 }
 
@@ -233,7 +241,8 @@ std::vector<std::string_view> feature_names(std::string_view kind) {
     if (kind == "recurrent") return {"m", "n", "k", "memory", "tiles", "wave", "fill", "steps", "gru"};
     if (kind == "conv2d")
         return {"m", "n", "k", "taps", "stride", "winograd", "1x1", "memory", "pad", "pixels", "tiles", "wave", "fill"};
-    return {"m", "n", "k", "memory", "unaligned", "left rows", "right rows", "tiles", "wave", "fill"};
+    return {"m",    "n",    "k",    "memory", "unaligned", "left rows", "right rows",
+            "n>16", "n>32", "n>64", "tiles",  "wave",      "fill"};
 }
 
 }  // namespace rehearse

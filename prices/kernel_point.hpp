@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution, a matrix product or the steps of a recurrent layer as the numbers that its time on a device depends on: what a price model is fitted
-// over. docs/device_prices.md says why these.
+// A convolution, a matrix product or the steps of a recurrent layer as the numbers that its time on a device depends
+// on: what a price model is fitted over. docs/device_prices.md says why these.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,9 @@ struct DeviceSheet {
     std::optional<prices::Board> board = {};
     /// A core of a host whose own kernels were measured: features and bounds of host_point.
     bool host = false;
+    /// What a product takes at least, however small it is: from its launch to its last store. Zero where it explains
+    /// nothing, and the widths of narrow kernels do not either (tensor cores, CPUs).
+    Seconds start{};
 };
 
 /// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.
@@ -43,11 +46,12 @@ struct ProductSizes {
 ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch);
 ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch);
 
-/// The lower bounds of a kernel's time: arithmetic at the peak rate, and bytes at the memory's.
+/// The lower bounds of a kernel's time: arithmetic at the peak rate, and bytes at the memory's, after its start.
 struct Bounds {
     Seconds compute, memory;
-    Seconds overlapped() const { return std::max(compute, memory); }
-    Seconds in_turn() const { return compute + memory; }
+    Seconds start{};
+    Seconds overlapped() const { return start + std::max(compute, memory); }
+    Seconds in_turn() const { return start + compute + memory; }
 };
 
 struct KernelPoint {
@@ -64,8 +68,8 @@ bool may_transform(const Problem& problem);
 Problem without_transform(const Problem& problem);
 
 /// Of a recurrent layer that of its steps alone, without the products with its input, as DeepBench times them.
-/// Nothing when the problem is no convolution, product or recurrent layer, is an update, or is of a kind that was never measured
-/// (groups, strides with dilation, padding that cannot be evened out).
+/// Nothing when the problem is no convolution, product or recurrent layer, is an update, or is of a kind that was never
+/// measured (groups, strides with dilation, padding that cannot be evened out).
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet);
 
 /// The names of the features, in their order.

@@ -40,8 +40,8 @@ TEST_F(Validate, KeepsTheErrorsThatAreDocumented) {
     const Json json = Json::parse(run("validate --filter '^(v100|p100|titanx-maxwell|knl7250) ' --format json").out);
     EXPECT_LT(json["summary"]["conv2d"]["median_error"], 0.09);
     EXPECT_LT(json["summary"]["conv2d"]["p90_error"], 0.35);
-    EXPECT_LT(json["summary"]["matmul"]["median_error"], 0.03);
-    EXPECT_LT(json["summary"]["matmul"]["p90_error"], 0.175);
+    EXPECT_LT(json["summary"]["matmul"]["median_error"], 0.026);
+    EXPECT_LT(json["summary"]["matmul"]["p90_error"], 0.155);
     EXPECT_LT(json["summary"]["recurrent"]["median_error"], 0.05);
     EXPECT_LT(json["summary"]["recurrent"]["p90_error"], 0.22);
     EXPECT_GT(json["summary"]["cold"]["in_band"], 0.85);
@@ -130,15 +130,15 @@ TEST_F(Validate, PricesConvolutionsOfBoardsThatItHasNotSeen) {
         } else {
             ++shipped;
             EXPECT_LT(group["median_error"], 0.077) << group;
-            EXPECT_LT(group["p90_error"], 0.25) << group;
+            EXPECT_LT(group["p90_error"], 0.22) << group;
             EXPECT_GT(group["in_band"], 0.84) << group;
-            EXPECT_GT(group["family_right"], 0.65) << group;
+            EXPECT_GT(group["family_right"], 0.75) << group;
         }
     }
     EXPECT_EQ(shipped, 4);
 }
 
-// Products and rows: half of DeepBench's error at most, or what docs/kernel_prices.md says with a tenth to spare.
+// Products and rows: what docs/kernel_prices.md says with a tenth to spare, products nearer than by DeepBench's.
 TEST_F(Validate, PricesProductsAndRowsOfBoardsThatItHasNotSeen) {
     const Output output = run("validate --set neusight --filter 'v100.*(matmul|softmax|layernorm)' --format json -q");
     ASSERT_EQ(output.code, 0) << output.err;
@@ -150,7 +150,10 @@ TEST_F(Validate, PricesProductsAndRowsOfBoardsThatItHasNotSeen) {
         if (group["prices"] == "DeepBench") deepbench[sizes] = group["median_error"];
         if (group["prices"] != "board") continue;
         ++shipped;
-        EXPECT_LT(group["median_error"], kind == "matmul" ? deepbench.at(sizes) / 2 : 0.066) << group;
+        EXPECT_LT(group["median_error"], kind == "matmul" ? 0.04 : 0.066) << group;
+        if (kind == "matmul") {
+            EXPECT_LT(group["median_error"], deepbench.at(sizes)) << group;
+        }
         EXPECT_GT(group["in_band"], 0.84) << group;
         EXPECT_FALSE(group.contains("family_right")) << "families are of convolutions";
     }

@@ -71,7 +71,29 @@ TEST(KernelPoints, KnowHowFarApartTheRowsOfProductsLie) {
     EXPECT_THAT(rows(2048, 7133, 1024, Pass::backward_weights), testing::ElementsAre(2, 11, 0));
     EXPECT_THAT(rows(5124, 64, 2048, Pass::forward), testing::ElementsAre(0, 2, 11));
     EXPECT_THAT(rows(5124, 64, 2048, Pass::forward, 2_B), testing::ElementsAre(2, 2, 11));
-    EXPECT_EQ(feature_names("matmul").size(), 10U);
+    EXPECT_EQ(feature_names("matmul").size(), 13U);
+}
+
+// 10 us before anything moves, and kernels of 16, 32 and 64 columns; where a sheet has no start neither counts.
+TEST(KernelPoints, OfFewColumnsHaveAStartAndAWidth) {
+    DeviceSheet started = sheet;
+    started.start = 10_us;
+    const auto product = [](std::int64_t n) {
+        return Problem{MatMul{1, 1024, 2048, false}, Pass::forward, n, DataType::f32};
+    };
+    const auto widths = [&](std::int64_t n, const DeviceSheet& on) {
+        const std::vector<double> f = kernel_point(product(n), on).value().point.features;
+        return std::vector{f[7], f[8], f[9]};
+    };
+    EXPECT_THAT(widths(16, started), testing::ElementsAre(0, 0, 0));
+    EXPECT_THAT(widths(17, started), testing::ElementsAre(2, 0, 0));
+    EXPECT_THAT(widths(64, started), testing::ElementsAre(2, 2, 0));
+    EXPECT_THAT(widths(65, started), testing::ElementsAre(2, 2, 2));
+    EXPECT_THAT(widths(65, sheet), testing::ElementsAre(0, 0, 0));
+    const Bounds with = kernel_point(product(16), started)->bounds, without = kernel_point(product(16), sheet)->bounds;
+    EXPECT_NEAR(with.overlapped().value, without.overlapped().value + 10e-6, 1e-15);
+    EXPECT_NEAR(with.in_turn().value, without.in_turn().value + 10e-6, 1e-15);
+    EXPECT_EQ(kernel_point(conv(64, 64, 2), started)->bounds.start, Seconds{0}) << "of convolutions nothing is known";
 }
 
 TEST(KernelPoints, RefuseWhatWasNeverMeasured) {
