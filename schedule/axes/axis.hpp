@@ -22,6 +22,17 @@ struct PlanAxis {
 /// The table, in axes/table.cpp.
 std::span<const PlanAxis* const> axes();
 
-extern const PlanAxis data;
+extern const PlanAxis data, pipe;
+
+// Words that several axes have.
+constexpr Word micro_batches_of(std::string_view axis) {
+    return {{"microbatches", "N", "the batch in N parts, gradients added up; default 1", axis}, read_micro_batches};
+}
+constexpr Word recompute_of(std::string_view axis) {
+    return {{"recompute", "on|off|blocks|attention", recompute_text, axis}, read_recompute};
+}
+constexpr Word attention_of(std::string_view axis) {
+    return {{"attention", "fused|kept", attention_text, axis}, read_attention};
+}
 
 }  // namespace rehearse::schedule

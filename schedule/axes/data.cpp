@@ -29,10 +29,10 @@ constexpr std::array words{
           "devices that each is on; A+B+...: in these proportions, NxA for N copies; default even",
           "data"},
          read_shares},
-    Word{{"microbatches", "N", "the batch in N parts, gradients added up; default 1", "data"}, read_micro_batches},
+    micro_batches_of("data"),
     Word{{"microbatch", "N", "the batch in parts of N samples, instead of microbatches", "data"}, read_micro_batch},
-    Word{{"recompute", "on|off|blocks|attention", recompute_text, "data"}, read_recompute},
-    Word{{"attention", "fused|kept", attention_text, "data"}, read_attention},
+    recompute_of("data"),
+    attention_of("data"),
 };
 
 constexpr std::array conflicts_of_shares{
