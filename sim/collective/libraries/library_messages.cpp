@@ -22,11 +22,6 @@ double met(double peers) {
 
 }  // namespace
 
-double LibraryTimes::through_host() const {
-    const NodeView& view = priced_.view;
-    return std::min(static_cast<double>(view.rails) * view.nic_wire * transport_->exchange_share / crowding_, wire());
-}
-
 /// Each rank sends to all others, those of its node over their links, the others by its network card. There is one
 /// message to each, whose receive stands ready. What one end at least sends or gets by the host's memory is as slow as
 /// the host; a ring enters and leaves a node by devices that have GPUDirect.
@@ -40,7 +35,9 @@ double LibraryTimes::exchange_time(double bytes) const {
     if (c.nodes == 1) return inside + c.version->ring_base[2] + inside_step(c, false, LibraryProtocol::simple);
     const double leaving = bytes * p * (n - p) / n;
     const double direct = c.view.gpudirect * c.view.gpudirect;
-    const double through = leaving / 1000 * (direct / wire() + (1 - direct) / through_host()) / met(n - 1);
+    const double cards = static_cast<double>(c.view.rails) * c.view.nic_wire * transport_->exchange_share / crowding_;
+    const double by_host = std::min(cards, wire());  // GB/s
+    const double through = leaving / 1000 * (direct / wire() + (1 - direct) / by_host) / met(n - 1);
     // A device's own thread posts a message out and one in, in the library's posting time, or a card takes them in
     // turn.
     double posted =

@@ -18,9 +18,6 @@ using enum LibraryAlgorithm;
 
 constexpr double kibi = 1024;
 constexpr double ll_checked = 10;  // GB/s of data whose lines the host looks at: two nodes of 8 A100 (Crusoe, OCI)
-// A thread block has so many slots for pieces to the same peer (src/include/device.h, NCCL_STEPS). One is free again
-// when a message has gone across, and its request, what clears it and what says that it is there: four steps.
-constexpr double slots = 8, round_trips = 4;
 constexpr std::int64_t faster_ll = 21900;  // the version
 
 }  // namespace
@@ -106,10 +103,6 @@ double LibraryTimes::gap(double message, Protocol q) const {
 
 double LibraryTimes::tree_gap(double message) const {
     return std::max(transport_->gap_eager, transport_->gap_tree_16kb * std::min(message, 64 * kibi) / (16 * kibi));
-}
-
-double LibraryTimes::paced(double pieces, double step) {
-    return std::max(pieces - 1, 0.0) * round_trips * step / slots;
 }
 
 double LibraryTimes::ring_posted(const RingPieces& pieces, double steps, Protocol q, double blocks) const {

@@ -55,21 +55,18 @@ private:
     double ring_time(CollectiveKind kind, double bytes, Estimate estimate, std::int64_t blocks) const;
     /// us that the thread of a network card is busy with a ring's messages.
     double ring_posted(const RingPieces& pieces, double steps, LibraryProtocol protocol, double blocks) const;
-    /// us at least that so many pieces of a thread block to a peer on another node take, `step` us on their way.
-    static double paced(double pieces, double step);
     /// us until the first chunk of a tree has gone all its way.
     double filling(double chunk, double levels, double blocks, LibraryProtocol protocol) const;
     double tree_time(double bytes, Estimate estimate, std::int64_t blocks) const;
     double nvls_time(double bytes, Estimate estimate) const;
     double once_across(double bytes, Estimate estimate) const;
     double exchange_time(double bytes) const;
-    double wire() const;          // GB/s that leave a node over all its rails
-    double through_host() const;  // ... by way of the host's memory
-    double ring_carried(double steps, LibraryProtocol protocol)
-        const;  // ... of rings of so many, which go on from device to device inside it
-    double ring_reached(
-        double steps, LibraryProtocol protocol) const;  // share of the library's figure that rings reach inside a node
-    double through_switch() const;                      // us that a step over GPU-to-GPU links takes longer
+    double wire() const;  // GB/s that leave a node over all its rails
+    /// ... of rings of so many steps, which go on from device to device inside it.
+    double ring_carried(double steps, LibraryProtocol protocol) const;
+    /// Share of the library's figure that rings reach inside a node.
+    double ring_reached(double steps, LibraryProtocol protocol) const;
+    double through_switch() const;  // us that a step over GPU-to-GPU links takes longer
     /// us that a step between nodes takes longer than the table says, whichever protocol: what LL's would be longer.
     double on_the_way(bool tree) const;
     double rendezvous(double message) const;

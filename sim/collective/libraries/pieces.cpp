@@ -68,6 +68,13 @@ double tree_piece(double each, Protocol q, double levels, double devices) {
     return std::min(each, ll_chunk);
 }
 
+// A thread block has so many slots for pieces to the same peer (src/include/device.h, NCCL_STEPS). One is free again
+// when a message has gone across, and its request, what clears it and what says that it is there: four steps.
+double paced(double pieces, double step) {
+    constexpr double slots = 8, round_trips = 4;
+    return std::max(pieces - 1, 0.0) * round_trips * step / slots;
+}
+
 double nvls_loop(double bytes, double channels, double heads, bool several_nodes) {
     const double at_once = channels * heads;
     double chunk = (several_nodes ? 256 : 128) * kibi;

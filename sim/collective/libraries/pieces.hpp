@@ -34,6 +34,9 @@ double tree_piece(double each, LibraryProtocol protocol, double levels, double d
 /// Of a tree's chunk, what the next step can begin with; bytes.
 double tree_message(double chunk, LibraryProtocol protocol);
 
+/// us at least that so many pieces of a thread block to a peer on another node take, `step` us on their way.
+double paced(double pieces, double step);
+
 /// What the switches of a node sum at once, all channels and heads together; `heads`: devices that send for others.
 double nvls_loop(double bytes, double channels, double heads, bool several_nodes);
 
