@@ -77,8 +77,8 @@ struct Software {
 enum class VertexKind {
     device,
     nic,
-    bridge
-};  // a bridge forwards: CPU socket, PCIe or NVLink switch; nothing else does
+    bridge  // forwards: a CPU socket, a PCIe or an NVLink switch
+};
 enum class BridgeKind {
     pcie,
     processor,

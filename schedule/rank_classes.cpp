@@ -138,10 +138,9 @@ std::vector<int> ClassMaker::axes_of(const Stage& stage, StageIndex own, bool al
     std::int64_t first = 0;
     for (StageIndex before{0}; before < own; ++before) first += schedule_.stage_copies[at(before)];
     const std::int64_t last = first + schedule_.stage_copies[at(own)] - 1;
-    const int along = places_of(mesh, pipe, both ? data : pipe, first, last);
-    for (int& axis : axes) {
+    for (int& axis : axes) {  // none: of what the data axis cuts each rank has a piece of its own
         require(axis < 0 || axis == data, "copies go with no other axis of sums");
-        axis = along;
+        axis = places_of(mesh, pipe, both && axis == data ? data : pipe, first, last);
     }
     return axes;
 }

@@ -153,7 +153,8 @@ TEST(Plans, OneWeirdTrickGivesTheGradientsOfOneRank) {
     if (size == 4)
         plans = {"data:dense=shared:zero=1", "data:dense=shared:allreduce=adasum",
                  "data=2:dense=shared,pipe=2:microbatches=2"};
-    if (size == 8) plans = {"data=4:dense=shared,pipe=2:microbatches=2"};
+    if (size == 8)
+        plans = {"data=4:dense=shared,pipe=2:microbatches=2", "pipe=4:copies=2+2:microbatches=4,data=2:dense=shared"};
     for (const std::string& plan : plans) {
         for (const Network& network : {convolutions(), perceptron()}) {  // with a dropout among its dense layers
             SCOPED_TRACE(network.name + ", " + plan);
