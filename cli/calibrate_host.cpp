@@ -15,6 +15,7 @@
 #include "calibrate/quick.hpp"
 #include "calibrate/shared_cores.hpp"
 #include "cli/calibrate_report.hpp"
+#include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"

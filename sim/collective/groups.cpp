@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "sim/collective/in_switch.hpp"
 #include "sim/network/node_rings.hpp"

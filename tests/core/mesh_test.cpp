@@ -87,17 +87,17 @@ TEST(Places, AreAnAxisOfThoseBetweenTwo) {
 
 // Places 1 and 2 of three, of three ranks each along data and two along tensor, twice: groups of six.
 TEST(Places, AreJoinedWithTheAxesBehindThem) {
-    Mesh mesh{{{"expert", 2}, {"pipe", 3}, {"data", 3}, {"tensor", 2}}};
-    const int places = places_of(mesh, 1, 2, 1, 2);
-    EXPECT_EQ(name_of(mesh, places), "pipe(1..2)+data");
-    EXPECT_EQ(size_of(mesh, places), 6);
-    EXPECT_EQ(stride(mesh, places), 2);
-    EXPECT_EQ(group_of(mesh, places, RankIndex{9}), ranks_of({7, 9, 11, 13, 15, 17}));
-    EXPECT_EQ(group_of(mesh, places, RankIndex{34}), ranks_of({24, 26, 28, 30, 32, 34}));
-    EXPECT_EQ(group_of(mesh, places, RankIndex{5}), ranks_of({5}));
-    EXPECT_EQ(place_on(mesh, places, RankIndex{9}), 1);
-    EXPECT_EQ(place_on(mesh, places, RankIndex{34}), 5);
-    EXPECT_TRUE(runs_along(mesh, places, 1) && runs_along(mesh, places, 2) && !runs_along(mesh, places, 3));
+    Mesh both{{{"expert", 2}, {"pipe", 3}, {"data", 3}, {"tensor", 2}}};
+    const int places = places_of(both, 1, 2, 1, 2);
+    EXPECT_EQ(name_of(both, places), "pipe(1..2)+data");
+    EXPECT_EQ(size_of(both, places), 6);
+    EXPECT_EQ(stride(both, places), 2);
+    EXPECT_EQ(group_of(both, places, RankIndex{9}), ranks_of({7, 9, 11, 13, 15, 17}));
+    EXPECT_EQ(group_of(both, places, RankIndex{34}), ranks_of({24, 26, 28, 30, 32, 34}));
+    EXPECT_EQ(group_of(both, places, RankIndex{5}), ranks_of({5}));
+    EXPECT_EQ(place_on(both, places, RankIndex{9}), 1);
+    EXPECT_EQ(place_on(both, places, RankIndex{34}), 5);
+    EXPECT_TRUE(runs_along(both, places, 1) && runs_along(both, places, 2) && !runs_along(both, places, 3));
 }
 
 }  // namespace

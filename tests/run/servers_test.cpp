@@ -106,8 +106,8 @@ TEST(Servers, WriteTheirEventsIntoTheTimeline) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             EXPECT_LT(all[i].start, all[i].end);
             EXPECT_TRUE(i == 0 || all[i - 1].end <= all[i].start);
-            EXPECT_TRUE(std::ranges::any_of(answers[server], [&](const Event& answer) {
-                return answer.layer == all[i].layer && answer.start == all[i].end && answer.end > answer.start;
+            EXPECT_TRUE(std::ranges::any_of(answers[server], [&update = all[i]](const Event& answer) {
+                return answer.layer == update.layer && answer.start == update.end && answer.end > answer.start;
             }));
         }
     }
