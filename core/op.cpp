@@ -126,7 +126,10 @@ bool is_convolution(const Op& op) {
 
 std::int64_t parameters(const Op& op) {
     std::int64_t sum = 0;
-    for (const WeightTensor& tensor : weights(op)) sum += elements(tensor.shape);
+    for (const WeightTensor& tensor : weights(op)) {
+        // As of elements(): more than 64 bits hold is the largest number.
+        if (__builtin_add_overflow(sum, elements(tensor.shape), &sum)) return std::numeric_limits<std::int64_t>::max();
+    }
     return sum;
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/error.hpp"
 
 namespace rehearse {
@@ -77,6 +79,15 @@ TEST(MatMul, CountsRowsOfASample) {
     EXPECT_EQ(parameters(dense), 850);
     EXPECT_EQ(flops(dense, Pass::forward, 3), Flops{3.0 * 10 * (2 * 84 + 1)});
     EXPECT_EQ(output_shape(MatMul{128, 64, 32}), (Shape{128, 64}));
+}
+
+// Weights of 2^62 and a bias of 2^62, then of more than 64 bits hold each: the sum is the largest number, not a wrapped
+// one.
+TEST(MatMul, OfMoreWeightsThanSixtyFourBitsHoldHasTheLargestNumber) {
+    const std::int64_t large = std::int64_t{1} << 62;
+    EXPECT_EQ(parameters(MatMul{1, large, 1, false}), large);
+    EXPECT_EQ(parameters(MatMul{1, large, 1, true}), std::numeric_limits<std::int64_t>::max());
+    EXPECT_EQ(parameters(MatMul{1, large, large, true}), std::numeric_limits<std::int64_t>::max());
 }
 
 TEST(Concat, AddsChannels) {
