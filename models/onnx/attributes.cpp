@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of an ONNX node, with their defaults.
+#include <algorithm>
+#include <array>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "models/onnx/graph.hpp"
@@ -8,6 +12,11 @@ namespace rehearse::models {
 namespace {
 
 constexpr std::int64_t largest = 1 << 20;  // of a window's sizes; what is beyond is a damaged file
+constexpr std::int64_t largest_other = std::numeric_limits<std::int32_t>::max();  // so that two may be multiplied
+
+// Whole numbers that are no counts of anything: places whose end is the largest number, values, sizes of tensors.
+constexpr std::array<std::string_view, 8> any_size{"starts",       "ends",  "value_int", "value_ints",
+                                                   "ignore_index", "shape", "split",     "output_shape"};
 
 const onnx::AttributeProto* find(const onnx::NodeProto& node, std::string_view name) {
     for (const auto& attribute : node.attribute())
@@ -80,6 +89,15 @@ void OnnxGraph::check_attributes(const onnx::NodeProto& node) const {
     if (const auto* pads = find(node, "pads"))
         for (const std::int64_t value : pads->ints())
             if (value < -largest || value > largest) fail(node, fmt::format("'pads' of {} is impossible", value));
+    if (!node.domain().empty() && node.domain() != "ai.onnx") return;
+    for (const auto& attribute : node.attribute()) {
+        if (std::ranges::find(any_size, attribute.name()) != any_size.end()) continue;
+        std::vector<std::int64_t> values(attribute.ints().begin(), attribute.ints().end());
+        values.push_back(attribute.i());
+        for (const std::int64_t value : values)
+            if (value < -largest_other || value > largest_other)
+                fail(node, fmt::format("'{}' of {} is impossible", attribute.name(), value));
+    }
 }
 
 }  // namespace rehearse::models

@@ -97,6 +97,7 @@ std::string deform_conv(Import& import, const onnx::NodeProto& node) {
     if (out.size() != 3 || image.size() != 3) return "it reads no image";
     const std::int64_t groups = std::max<std::int64_t>(1, integer(node, "group", 1));
     const std::int64_t taps = filters[2] * filters[3];
+    if (static_cast<double>(image[0]) * static_cast<double>(taps) > largest_tensor) return "its columns are too large";
     const bool bias = node.input_size() > 3 && !node.input(3).empty();
     const bool masked = node.input_size() > 4 && !node.input(4).empty();
     Elementwise columns{"compound", {image[0] * taps, out[1], out[2]}, {}};

@@ -148,6 +148,10 @@ std::vector<Wrong> wrong_graphs() {
         "strides", {1, 1, 1});
     set(graph("negative_pad", "padding of -1").weights("w", {8, 4, 3, 3}).node("Conv", {"x", "w"}, "y"), "pads",
         {-1, 0, 0, 0});
+    set(graph("impossible_groups", "'num_groups' of 4294967296 is impossible")
+            .weights("w", {4})
+            .node("GroupNormalization", {"x", "w", "w"}, "y"),
+        "num_groups", std::int64_t{1} << 32);
     graph("big_window", "does not fit").weights("w", {8, 4, 9, 9}).node("Conv", {"x", "w"}, "y");
     graph("no_kernel", "it has no kernel_shape").node("MaxPool", {"x"}, "y");
     set_text(graph("odd_auto_pad", "auto_pad 'SOME' does not exist")
