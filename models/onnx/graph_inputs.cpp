@@ -158,7 +158,7 @@ Value OnnxGraph::initializer(const onnx::TensorProto& tensor, bool trained) cons
     double product = 1;
     for (const std::int64_t dim : *value.dims) {
         if (dim < 0) fail(fmt::format("'{}' has a size of {}", tensor.name(), dim));
-        product *= static_cast<double>(dim);
+        product *= static_cast<double>(std::max<std::int64_t>(dim, 1));
     }
     if (product > largest_tensor)
         fail(fmt::format("'{}' is impossibly large: {}", tensor.name(), to_string(*value.dims)));

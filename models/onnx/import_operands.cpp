@@ -57,21 +57,21 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         const bool part = !all_of_it && graph.keeps_values() && known && value.places && !value.places->empty() &&
                           in_parts(graph, tensor);
         const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
-        bool once = all_of_it || part || (!cut.empty() && read && !value.computed);
+        bool each_once = all_of_it || part || (!cut.empty() && read && !value.computed);
         if (value.places) {
             std::vector<std::int32_t> sorted = *value.places;
             std::ranges::sort(sorted);
-            once = once && std::ranges::adjacent_find(sorted) == sorted.end();
+            each_once = each_once && std::ranges::adjacent_find(sorted) == sorted.end();
         }
         all.order += 'w';
-        all.tensors.push_back(part && once           ? fmt::format("{}[{}]", tensor, value.places->front())
-                              : cut.empty() || !once ? tensor
-                                                     : cut);
-        all.weights.push_back(once ? *read : dims.empty() ? Shape{1} : dims);
-        all.start.push_back(once ? name : tensor);
+        all.tensors.push_back(part && each_once           ? fmt::format("{}[{}]", tensor, value.places->front())
+                              : cut.empty() || !each_once ? tensor
+                                                          : cut);
+        all.weights.push_back(each_once ? *read : dims.empty() ? Shape{1} : dims);
+        all.start.push_back(each_once ? name : tensor);
         all.given.places.emplace_back();
         if (!known) all.given.not_run = fmt::format("'{}' is computed from weights: no kernel takes its slope", name);
-        if (known && !once && graph.keeps_values())
+        if (known && !each_once && graph.keeps_values())
             all.given.places.back() = chosen(value, *read, *graph.sample(node.output(0)));
     }
 }
@@ -129,6 +129,7 @@ Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) 
     if (!dims || dims->size() != rank)
         graph.fail(node, fmt::format("its weights '{}' are {}, not a tensor of {} dimensions", value,
                                      dims ? to_string(*dims) : "of unknown size", rank));
+    if (elements(*dims) == 0) graph.fail(node, fmt::format("its weights '{}' are {}: none", value, to_string(*dims)));
     return *dims;
 }
 

@@ -139,9 +139,9 @@ void Inference::infer(const onnx::NodeProto& node) {
                 if (value.element == 0) value.element = declared->second.element;
             }
         }
-        double product = 1;
+        double product = 1;  // a size of 0 counts as 1: the others are multiplied, too
         for (const std::int64_t dim : value.dims.value_or(Shape{}))
-            product *= static_cast<double>(std::max<std::int64_t>(dim, 0));
+            product *= static_cast<double>(std::max<std::int64_t>(dim, 1));
         if (product / static_cast<double>(graph_.batch_) > largest_tensor) {
             value.dims.reset();
             why_ = "it makes a tensor that is impossibly large";

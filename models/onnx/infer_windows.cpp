@@ -79,6 +79,7 @@ std::optional<Shape> Inference::windows(const onnx::NodeProto& node) const {
         const auto& where = in(node, 1).dims;
         if (!where || where->empty() || x->size() < 3) return std::nullopt;
         if (type == "GridSample") {
+            if (where->size() != x->size()) return std::nullopt;
             Shape made{(*x)[0], (*x)[1]};
             made.insert(made.end(), where->begin() + 1, where->end() - 1);
             return made;

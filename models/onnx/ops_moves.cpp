@@ -35,6 +35,7 @@ std::vector<std::int64_t> slice_numbers(const Import& import, const onnx::NodePr
         axes.emplace(starts->size());
         std::iota(axes->begin(), axes->end(), 0);
     }
+    if (axes->size() != starts->size() || (steps && steps->size() != starts->size())) return {};
     std::vector<std::int64_t> numbers(2 * shape.size(), 0);
     std::fill(numbers.begin() + static_cast<std::ptrdiff_t>(shape.size()), numbers.end(), 1);
     for (std::size_t i = 0; i < starts->size(); ++i) {
@@ -61,6 +62,7 @@ std::vector<std::int64_t> pad_numbers(const Import& import, const onnx::NodeProt
         axes.emplace(pads->size() / 2);
         std::iota(axes->begin(), axes->end(), 0);
     }
+    if (pads->size() != 2 * axes->size()) return {};
     std::vector<std::int64_t> numbers(shape.size(), 0);
     for (std::size_t i = 0; i < axes->size(); ++i) {
         const auto axis = axis_of_sample(value, shape, (*axes)[i]);

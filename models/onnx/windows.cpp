@@ -127,7 +127,8 @@ Filters filters(const Import& import, const onnx::NodeProto& node, const Shape& 
     const Shape weights = node.input_size() < 2 || import.graph.constant(node.input(1))
                               ? import.weights(node, 1, spatial(import, node) + 2)
                               : import.sample(node, node.input(1));
-    if (weights.size() != spatial(import, node) + 2) import.graph.fail(node, "each sample has weights of its own");
+    if (weights.size() != spatial(import, node) + 2 || elements(weights) == 0)
+        import.graph.fail(node, "each sample has weights of its own");
     Filters found{weights[0], integer(node, "group", 1), lifted({weights.begin() + 2, weights.end()}, image, 1)};
     // Where each sample has weights of its own, samples are groups of one convolution (Karras et al. 2020).
     const bool groups_of_samples = !import.graph.constant(node.input(1)) &&
