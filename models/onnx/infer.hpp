@@ -15,7 +15,8 @@
 
 namespace rehearse::models {
 
-constexpr double largest_tensor = 1e13;  // elements: beyond it a size is a mistake, and products could overflow
+// Elements: beyond it a size is a mistake. Times the largest size of a window, 2^20, it fits into 64 bits.
+constexpr double largest_tensor = 1e12;
 
 constexpr std::int64_t largest_kept = 1 << 22;  // elements of a constant whose values are kept in any case
 

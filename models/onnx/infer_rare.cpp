@@ -19,7 +19,11 @@ std::optional<Shape> scalar_of(const std::optional<std::vector<std::int64_t>>& v
 std::optional<Shape> image_of_columns(const Shape& x, const Sizes& image, const Sizes& block) {
     if (x.size() != 3) return std::nullopt;
     std::int64_t taps = 1;
-    for (const std::int64_t size : block) taps *= std::max<std::int64_t>(1, size);
+    for (const std::int64_t size : block) {
+        if (size < 1 || size > x[1]) return std::nullopt;
+        taps *= size;
+        if (taps > x[1]) return std::nullopt;
+    }
     if (x[1] % taps != 0) return std::nullopt;
     Shape made{x[0], x[1] / taps};
     made.insert(made.end(), image.begin(), image.end());

@@ -37,7 +37,7 @@ const std::array known{
 };
 
 constexpr std::array points{-4.5, -2.75, -1.5, -0.6, -0.1, 0.0, 0.2, 0.7, 1.3, 2.4, 3.7, 5.0};
-constexpr int most_nodes = 12;
+constexpr int most_steps = 12;  // nodes of a function: the tanh form of GELU has 8 to 10
 
 // The value of a node, given those of its inputs; nothing for operators that are no such functions.
 std::optional<double> value_of(const onnx::NodeProto& node, const std::vector<double>& in) {
@@ -87,7 +87,7 @@ public:
         std::set<const onnx::NodeProto*> region{&last};
         std::set<std::string> open;
         if (!extend(last, open)) return;
-        for (int i = 0; i < most_nodes && !open.empty(); ++i) {
+        for (int i = 0; i < most_steps && !open.empty(); ++i) {
             const std::string_view name = open.size() == 1 && region.size() > 1 ? function_of(last, *open.begin()) : "";
             if (!name.empty() && graph_.dims(*open.begin()) == graph_.dims(last.output(0)))
                 return take(last, region, *open.begin(), name, patterns);
@@ -108,7 +108,7 @@ public:
     }
 
 private:
-    static constexpr int most_nodes = 1000;  // that are evaluated: a damaged file's node may read what it makes
+    static constexpr int most_evaluated = 1000;  // nodes: a damaged file's node may read what it makes
 
     bool extend(const onnx::NodeProto& node, std::set<std::string>& open) const {
         for (const std::string& input : node.input()) {
@@ -138,7 +138,7 @@ private:
         for (const Function& function : known) {
             bool same = true;
             for (const double x : points) {  // constants of files are f32
-                int left = most_nodes;
+                int left = most_evaluated;
                 const double made = evaluate(last.output(0), input, x, left);
                 same = same && std::abs(made - function.value(x)) < 1e-5 * (1 + std::abs(x));
             }
