@@ -13,6 +13,8 @@ namespace {
 // A batch that is left open gets one of these sizes: whatever is a multiple of it holds the batch.
 constexpr std::array primes{10007, 10009, 10037, 10039};
 
+constexpr std::int64_t largest_batch = 1'000'000'000;  // as of a step
+
 }  // namespace
 
 void OnnxGraph::find_inputs(const ImportOptions& options) {
@@ -60,6 +62,8 @@ void OnnxGraph::find_inputs(const ImportOptions& options) {
         }
     }
     find_batch(options);
+    if (batch_ > largest_batch)
+        fail(fmt::format("a batch of {} samples: at most {} are possible", batch_, largest_batch));
     // Weights that were left out of the file are fed in: what a node reads where weights belong.
     for (std::string& input : inputs_) {
         const Value& value = given_[input];

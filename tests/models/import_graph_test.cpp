@@ -158,6 +158,7 @@ std::vector<Wrong> wrong_graphs() {
                  .weights("w", {8, 4, 3, 3})
                  .node("Conv", {"x", "w"}, "y"),
              "auto_pad", "SOME");
+    graph("huge_batch", "a batch of 1099511627776 samples", {std::int64_t{1} << 40, 4}).node("Relu", {"x"}, "y");
     graph("dense_on_image", "it reads 1x4x8x8, not a matrix").weights("w", {4, 4}).node("Gemm", {"x", "w"}, "y");
     return wrong;
 }
