@@ -7,8 +7,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cmath>
-#include <random>
 
 #include "bench/thread_team.hpp"
 #include "core/error.hpp"
@@ -34,6 +32,14 @@ void take_row(const float* from, std::int64_t width, float* to) {
 }
 float joined(std::uint16_t upper, std::uint16_t lower) {
     return std::bit_cast<float>(std::uint32_t{upper} << 16U | lower);
+}
+
+// All ways but the reference ask for a row this many lookups before they work on it, as our kernels do.
+constexpr std::int64_t ahead = 16;
+template <typename Number>
+void ask_for(const Number* row, std::int64_t width) {
+    constexpr std::int64_t line = 64 / sizeof(Number);
+    for (std::int64_t c = 0; c < width; c += line) __builtin_prefetch(row + c);
 }
 
 // Compare and exchange until nobody else came between.
@@ -64,27 +70,6 @@ std::string_view to_string(EmbeddingWay way) {
     constexpr std::array<std::string_view, ways.size()> names{"reference", "atomic", "lock",
                                                               "race-free", "fused",  "split-bf16"};
     return names.at(static_cast<std::size_t>(way));
-}
-
-std::vector<std::int32_t> zipf_rows(std::int64_t vocabulary, double skew, std::int64_t count, std::uint64_t seed) {
-    if (!(skew >= 0)) throw InputError(fmt::format("--skew {}: at least 0", skew));
-    std::mt19937_64 random{seed};
-    std::uniform_real_distribution<double> uniform{0, 1};
-    std::vector<double> up_to(static_cast<std::size_t>(skew > 0 ? vocabulary : 0));
-    double sum = 0;
-    for (std::size_t r = 0; r < up_to.size(); ++r) up_to[r] = sum += std::pow(static_cast<double>(r + 1), -skew);
-    std::vector<std::int32_t> place(static_cast<std::size_t>(vocabulary));  // of each rank
-    for (std::size_t r = 0; r < place.size(); ++r) place[r] = static_cast<std::int32_t>(r);
-    std::ranges::shuffle(place, random);
-    std::vector<std::int32_t> rows;
-    rows.reserve(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i) {
-        const double at = uniform(random);
-        const auto rank = up_to.empty() ? static_cast<std::ptrdiff_t>(at * static_cast<double>(vocabulary))
-                                        : std::ranges::lower_bound(up_to, at * sum) - up_to.begin();
-        rows.push_back(place[static_cast<std::size_t>(std::min<std::ptrdiff_t>(rank, vocabulary - 1))]);
-    }
-    return rows;
 }
 
 struct EmbeddingTables::State {
@@ -121,16 +106,24 @@ struct EmbeddingTables::State {
     float* row_of(std::int64_t lookup) { return weights.data() + std::int64_t{rows[lookup]} * op.width; }
     const float* gradient_of(std::int64_t lookup) const { return gradients.data() + lookup / op.lookups * op.width; }
 
-    void sum_bags(Stretch own, bool split) {
+    std::uint16_t* upper_of(std::int64_t lookup) { return upper.data() + std::int64_t{rows[lookup]} * op.width; }
+    void ask_for_row(std::int64_t lookup, EmbeddingWay way) {
+        if (lookup >= lookups) return;
+        if (way != EmbeddingWay::split_bf16) return ask_for(row_of(lookup), op.width);
+        ask_for(upper_of(lookup), op.width);
+    }
+
+    void sum_bags(Stretch own, EmbeddingWay way) {
         for (std::int64_t bag = own.begin; bag < own.end; ++bag) {
             float* const to = bags.data() + bag * op.width;
             std::fill_n(to, op.width, 0.0F);
             for (std::int64_t i = bag * op.lookups; i < (bag + 1) * op.lookups; ++i) {
-                if (!split) {
+                if (way != EmbeddingWay::reference) ask_for_row(i + ahead, way);
+                if (way != EmbeddingWay::split_bf16) {
                     add_row(row_of(i), op.width, to);
                     continue;
                 }
-                const std::uint16_t* const from = upper.data() + std::int64_t{rows[i]} * op.width;
+                const std::uint16_t* const from = upper_of(i);
                 for (std::int64_t c = 0; c < op.width; ++c) to[c] += joined(from[c], 0);
             }
         }
@@ -141,6 +134,7 @@ struct EmbeddingTables::State {
     }
     void take_shared(Stretch own, EmbeddingWay way) {
         for (std::int64_t i = own.begin; i < own.end; ++i) {
+            ask_for_row(i + ahead, way);
             const float* const from = gradient_rows.data() + i * op.width;
             float* const to = row_of(i);
             if (way == EmbeddingWay::atomic) {
@@ -155,9 +149,18 @@ struct EmbeddingTables::State {
     }
     // Rows of all tables are cut among the threads in turn of a table's, so that each has as much of each table.
     void take_own(int thread, EmbeddingWay way) {
-        const auto threads = static_cast<std::uint32_t>(team.threads());
+        const auto is_own = [&](std::int64_t lookup) {
+            const auto threads = static_cast<std::uint32_t>(team.threads());
+            return lookup < lookups &&
+                   static_cast<std::uint32_t>(rows[lookup]) % threads == static_cast<std::uint32_t>(thread);
+        };
         for (std::int64_t i = 0; i < lookups; ++i) {
-            if (static_cast<std::uint32_t>(rows[i]) % threads != static_cast<std::uint32_t>(thread)) continue;
+            if (is_own(i + ahead)) {
+                ask_for_row(i + ahead, way);
+                if (way == EmbeddingWay::split_bf16)
+                    ask_for(lower.data() + std::int64_t{rows[i + ahead]} * op.width, op.width);
+            }
+            if (!is_own(i)) continue;
             if (way == EmbeddingWay::race_free) {
                 take_row(gradient_rows.data() + i * op.width, op.width, row_of(i));
             } else if (way == EmbeddingWay::fused) {
@@ -203,8 +206,8 @@ EmbeddingTables::~EmbeddingTables() = default;
 void EmbeddingTables::forward(EmbeddingWay way) {
     State& s = *state_;
     const std::int64_t bags = s.lookups / s.op.lookups;
-    if (way == EmbeddingWay::reference) return s.sum_bags({0, bags}, false);
-    s.team.run([&](int t) { s.sum_bags(share_of(bags, s.team.threads(), t), way == EmbeddingWay::split_bf16); });
+    if (way == EmbeddingWay::reference) return s.sum_bags({0, bags}, way);
+    s.team.run([&](int t) { s.sum_bags(share_of(bags, s.team.threads(), t), way); });
 }
 
 void EmbeddingTables::update(EmbeddingWay way) {

@@ -69,6 +69,8 @@ int compare(const Options& options) {
                                 result.steps.size(), result.only_predicted.size(), result.only_measured.size());
     print(report, options.common);
     if (alone > 0) talk(options.common, fmt::format("{} steps have no partner: see --format json", alone));
+    if (const std::string cuts = trace::text_of_cuts(result); !cuts.empty())
+        talk(options.common, cuts + ": run --machine NAME cuts by the prices that predict --machine NAME takes");
     if (std::abs(result.whole.error) > allowed) {
         talk(options.common, fmt::format("error {:.1f} % is over {:.1f} %", 100 * result.whole.error, 100 * allowed));
         return check_failed;

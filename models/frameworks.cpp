@@ -27,6 +27,7 @@ constexpr std::array words{
     FrameworkWord{"zero", "what the ranks share out, unless the plan says it", true},
     FrameworkWord{"layout", "of images; nchw: 16-bit convolutions turn them"},
     FrameworkWord{"transforms", "off: its convolutions go by no transform (Winograd, Fourier), but as products"},
+    FrameworkWord{"strided_gradients", "dense: what strided convolutions' inputs get is computed with zeros between"},
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
     FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},
     FrameworkWord{"issue", "that the host takes for a pass of an operator: kernels come no faster"},

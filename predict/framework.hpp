@@ -27,6 +27,7 @@ HostIssue issue_of(const models::FrameworkProfile& profile);
 struct Framework {
     bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
     bool transforms = true;            // its library may compute convolutions with fewer multiplications
+    bool dense_gradients = false;      // gradients of strided convolutions multiply the zeros between their numbers
     double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
     Bandwidth update_rate{};           // of these passes, where one core makes them; 0: of the whole device
     std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
@@ -37,7 +38,8 @@ struct Framework {
     bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;    // between it and others, of a step
     bool plain() const {
-        return !channels_first && transforms && update_passes == 0 && bucket_copies == 0 && issue == HostIssue{};
+        return !channels_first && transforms && !dense_gradients && update_passes == 0 && bucket_copies == 0 &&
+               issue == HostIssue{};
     }
 };
 

@@ -2,6 +2,7 @@
 #include "trace/compare.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -156,7 +157,27 @@ void require_one_batch(const Steps& predicted, const Steps& measured) {
         least, of->name, to_string(of->flops), to_string(measured.find(of->name)->flops)));
 }
 
+// Layers whose output goes to another stage, of steps like "conv2.send:send#0", in their order.
+std::vector<std::string_view> sent(const std::vector<std::string>& steps) {
+    constexpr std::string_view mark = ".send:send";
+    std::vector<std::string_view> layers;
+    for (const std::string_view step : steps) {
+        const std::size_t at = step.find(mark);
+        if (at == std::string_view::npos) continue;
+        const std::string_view layer = step.substr(0, at);
+        if (std::ranges::find(layers, layer) == layers.end()) layers.push_back(layer);
+    }
+    return layers;
+}
+
 }  // namespace
+
+std::string text_of_cuts(const Comparison& comparison) {
+    const auto predicted = sent(comparison.only_predicted), measured = sent(comparison.only_measured);
+    if (predicted.empty() || measured.empty()) return {};
+    return fmt::format("stages end after {} in the prediction, after {} in the measured timeline",
+                       fmt::join(predicted, ", "), fmt::join(measured, ", "));
+}
 
 std::string text_of_iterations(const Comparison& comparison) {
     return fmt::format("predicted: {}; measured: {}", to_string(comparison.predicted), to_string(comparison.measured));

@@ -34,6 +34,10 @@ struct Comparison {
 /// "predicted: 1 iteration; measured: median of 9 iterations (the first, a warm-up, left out)".
 std::string text_of_iterations(const Comparison& comparison);
 
+/// Where the two cut pipelines into stages, if not after the same layers: "stages end after a in the prediction, after
+/// b, c in the measured timeline". Nothing where no sent activation lacks a partner.
+std::string text_of_cuts(const Comparison& comparison);
+
 /// The network that a title names: "resnet50" of those that predictions and runs have, "resnet50 on summit, data=384,
 /// predicted" and "resnet50, data=2, batch 32 a rank, measured". Nothing of another title, such as that of replayed
 /// traces, which know no network and no plan: "replay of job.0.et on summit, predicted".

@@ -155,7 +155,8 @@ TEST(TransformerLibraries, NormalizeLayersAsTheReference) {
 
 TEST_P(Transformer, LooksUpAndAddsRowsExactly) {
     for (const Op& op : {Op{Embedding{1, 1, 1}}, Op{Embedding{7, 11, 5, 9, 2}}, Op{Embedding{16, 100, 33, 0, 3}},
-                         Op{EmbeddingBag{1, 1, 1, 1}}, Op{EmbeddingBag{3, 5, 7, 19}}, Op{EmbeddingBag{2, 1, 50, 64}}}) {
+                         Op{EmbeddingBag{1, 1, 1, 1}}, Op{EmbeddingBag{3, 5, 7, 19}}, Op{EmbeddingBag{2, 1, 50, 64}},
+                         Op{EmbeddingBag{2, 40, 50, 20}}}) {  // more lookups than rows are asked for ahead
         for (const std::int64_t batch : {1, 3}) {
             SCOPED_TRACE(to_string(op));
             Tensors expected{op, batch, reference::backend()};
@@ -166,6 +167,21 @@ TEST_P(Transformer, LooksUpAndAddsRowsExactly) {
             EXPECT_EQ(actual.diff_weights, expected.diff_weights);
         }
     }
+}
+
+// More lookups a bag than rows are asked for ahead; weights and gradients are whole, the rate a quarter.
+TEST_P(Transformer, UpdatesPickedRowsExactly) {
+    const EmbeddingBag op{.tables = 3, .lookups = 37, .vocabulary = 29, .width = 40, .direct = true};
+    const auto updated = [&](const Backend& backend) {
+        Tensors t{op, 2, backend};
+        t.run(backend, Pass::forward);
+        for (std::size_t i = 0; i < t.diff_dst.size(); ++i) t.diff_dst[i] = static_cast<float>(i % 7) - 3;
+        Buffers buffers = t.buffers();
+        buffers.learning_rate = 0.25F;
+        backend.prepare({op, Pass::backward_weights, 2, DataType::f32})->run(buffers);
+        return std::vector<float>(t.weights.begin(), t.weights.end());
+    };
+    EXPECT_EQ(updated(cpu_algorithm("rows")), updated(reference::backend()));
 }
 
 // Whole numbers: every sum is exact.

@@ -49,5 +49,39 @@ TEST(HostIssue, IsTheLeastThatAKernelTakes) {
     EXPECT_DOUBLE_EQ(time(1000), 2e9 / 1e12);
 }
 
+// At a peak of 1 TFLOP/s and any memory the price is the operations: of stride 2 four times as many with zeros between,
+// on an image of 32 x 32 whose convolution leaves 16 x 16; a transposed convolution forward is the same product.
+TEST(DenseGradients, MultiplyTheZerosOfAStride) {
+    DeviceClass device;
+    device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
+    device.memory_bandwidth = {Bandwidth{1e18}, "sheet"};
+    const Framework framework = framework_of(
+        {.name = "mine", .summary = "", .settings = {{"strided_gradients", "dense", "counted"}}}, Optimizer::sgd);
+    EXPECT_FALSE(framework.plain());
+    Window window;
+    window.kernel_h = window.kernel_w = 5;
+    window.pad_top = window.pad_bottom = window.pad_left = window.pad_right = 2;
+    const auto time = [&](const Op& op, Pass pass) {
+        const Problem problem{op, pass, 3, DataType::f32};
+        return with_overheads(price(problem, device), problem, device, framework).time.value;
+    };
+    const double once = 2.0 * 3 * 25 * 6 * 7 * 16 * 16 / 1e12;
+    const Conv plain{6, 16, 16, 7, window};
+    window.stride_h = window.stride_w = 2;
+    const Conv strided{6, 32, 32, 7, window};
+    const ConvTranspose transposed{
+        .channels = 7, .height = 16, .width = 16, .filters = 6, .window = window, .output_pad_h = 1, .output_pad_w = 1};
+    EXPECT_DOUBLE_EQ(time(plain, Pass::backward_data), once);
+    EXPECT_DOUBLE_EQ(time(strided, Pass::forward), once);
+    EXPECT_DOUBLE_EQ(time(strided, Pass::backward_weights), once);
+    EXPECT_DOUBLE_EQ(time(strided, Pass::backward_data), 4 * once);
+    EXPECT_DOUBLE_EQ(time(transposed, Pass::forward), 4 * once);
+    EXPECT_DOUBLE_EQ(time(transposed, Pass::backward_data), once);
+}
+
+TEST(DenseGradients, AreSaidByOneWord) {
+    EXPECT_THROW(static_cast<void>(framework_of(profile("strided_gradients", "sparse"), Optimizer::sgd)), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::predict

@@ -148,6 +148,17 @@ TEST(Compare, NamesStepsWithoutAPartner) {
     EXPECT_EQ(text(c.layers), "a 2.000000 2.000000\n");
 }
 
+// The same network in two stages: cut after a in one, after b in the other; then after a in both.
+TEST(Compare, SaysWhereStagesEndInEither) {
+    const auto cut = [](const char* layer, double at) {
+        return timeline(2, {event(0, 0, "a", "forward", 0, 1), event(0, 0, "b", "forward", 1, 1),
+                            event(0, 0, layer, "send", at, 1), event(0, 0, layer, "receive_gradient", 4, 1)});
+    };
+    EXPECT_EQ(text_of_cuts(compare(cut("a.send", 1), cut("b.send", 2))),
+              "stages end after a in the prediction, after b in the measured timeline");
+    EXPECT_EQ(text_of_cuts(compare(cut("a.send", 1), cut("a.send", 1))), "");
+}
+
 TEST(Compare, GivesNameslessLayersARowSoThatSumsAddUp) {
     Timeline both = timeline(1, {event(0, 0, "a", "load", 0, 2), event(0, 0, "b", "load", 2, 2)});
     both.events[0].layer = "";

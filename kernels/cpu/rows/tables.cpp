@@ -7,6 +7,11 @@
 namespace rehearse::kernels::cpu {
 namespace {
 
+// Rows lie anywhere in tables that no cache holds: a row is asked for while so many others are worked on, as many as a
+// core has outstanding lines for rows of four or more lines.
+constexpr std::int64_t ahead = 16;
+constexpr std::int64_t line = 16;  // numbers
+
 template <typename Tables>
 class Table final : public Shared {
 public:
@@ -28,7 +33,8 @@ private:
                     float* const out = dst.data() + i * op_.width;
                     std::fill_n(out, op_.width, 0.0F);
                     for_each_row(op_, b, i,
-                                 [&](std::int64_t row) { add_row(weights + row * op_.width, op_.width, out); });
+                                 [&](std::int64_t row) { add_row(weights + row * op_.width, op_.width, out); },
+                                 {weights, 0, op_.width});
                 }
             });
             return;
@@ -54,10 +60,13 @@ private:
         share(op_.width, 16, workers_, [&](std::int64_t /*worker*/, Stretch part) {
             for (std::int64_t i = 0; i < outputs(op_); ++i) {
                 const float* const from = diff_dst.data() + i * op_.width;
-                for_each_row(op_, b, i, [&](std::int64_t row) {
-                    float* const to = weights.data() + row * op_.width;
-                    for (std::int64_t c = part.begin; c < part.end; ++c) to[c] -= b.learning_rate * from[c];
-                });
+                for_each_row(op_, b, i,
+                             [&](std::int64_t row) {
+                                 float* const to = weights.data() + row * op_.width;
+                                 for (std::int64_t c = part.begin; c < part.end; ++c)
+                                     to[c] -= b.learning_rate * from[c];
+                             },
+                             {weights.data(), part.begin, part.end});
             }
         });
     }
@@ -65,9 +74,19 @@ private:
     std::int64_t outputs(const Embedding& op) const { return batch_ * op.tokens; }
     std::int64_t outputs(const EmbeddingBag& op) const { return batch_ * op.samples * op.tables; }
 
+    // Columns of rows that are asked for before they are visited.
+    struct Asked {
+        const float* tables = nullptr;
+        std::int64_t begin = 0, end = 0;
+    };
+    void ask_for(const Asked& asked, std::int64_t row) const {
+        const float* const at = asked.tables + row * op_.width;
+        for (std::int64_t c = asked.begin; c < asked.end; c += line) __builtin_prefetch(at + c);
+    }
+
     // visit(row of all tables, one after the other) for those that are summed in row i of the output.
     template <typename Visit>
-    void for_each_row(const Embedding& op, const Buffers& b, std::int64_t i, Visit visit) const {
+    void for_each_row(const Embedding& op, const Buffers& b, std::int64_t i, Visit visit, Asked /*asked*/ = {}) const {
         const std::int64_t token = i % op.tokens;
         const std::int64_t word = b.indices[i] - b.first_row;
         if (word >= 0 && word < op.vocabulary) visit(word);
@@ -76,9 +95,12 @@ private:
         if (op.segments > 0) visit(op.vocabulary + op.positions + token * op.segments / op.tokens);
     }
     template <typename Visit>
-    void for_each_row(const EmbeddingBag& op, const Buffers& b, std::int64_t i, Visit visit) const {
+    void for_each_row(const EmbeddingBag& op, const Buffers& b, std::int64_t i, Visit visit, Asked asked = {}) const {
+        const std::int64_t first = i % op.tables * op.vocabulary;
+        const auto* const rows = b.indices.data() + i * op.lookups;
         for (std::int64_t l = 0; l < op.lookups; ++l) {
-            visit(i % op.tables * op.vocabulary + b.indices[i * op.lookups + l]);
+            if (asked.tables != nullptr && l + ahead < op.lookups) ask_for(asked, first + rows[l + ahead]);
+            visit(first + rows[l]);
         }
     }
 
