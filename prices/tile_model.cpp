@@ -95,6 +95,8 @@ public:
         const double passes =
             op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
         const bool fused = passes == 0, backward = pass != Pass::forward;
+        // Forward softmax reads the scores, backward its result and that one's gradient.
+        const double hidden = op.causal && !fused ? model_.masked_passes.value * (1 - 1 / q) * (backward ? 2 : 1) : 0;
         const auto product = [&](double m, double n, double depth) {
             return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
         };
@@ -107,7 +109,7 @@ public:
         const double rows_of_queries = static_cast<double>(query_width(op) + result_width(op));
         const double rows_of_keys = static_cast<double>(key_width(op) + value_width(op));
         time += memory(passes_ * (backward ? 2 : 1) * samples * (q * rows_of_queries + k * rows_of_keys));
-        time += memory((backward ? 1.5 : 1) * passes * heads * q * k);
+        time += memory(std::max(0.0, (backward ? 1.5 : 1) * passes - hidden) * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
 
@@ -211,6 +213,7 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
 TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch) {
     chip.elementwise_passes = software.elementwise_passes;
     chip.score_passes = software.score_passes;
+    chip.masked_passes = software.masked_passes;
     chip.loss_passes = software.loss_passes;
     chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
     chip.dense_kernels = software.dense_kernels;

@@ -22,7 +22,7 @@ struct TileModel {
     Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
     Sourced<double> memory;      // share of the memory bandwidth that kernels reach
     // Of the software (core/machine.hpp).
-    Sourced<double> elementwise_passes, score_passes, loss_passes;
+    Sourced<double> elementwise_passes, score_passes, masked_passes, loss_passes;
     Sourced<Seconds> issue;
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;
     /// Comes before the device's price model where both know a problem: the model was transferred from another chip.
