@@ -221,6 +221,7 @@ TEST(Tiles, OfCausalAttentionReadNoScoresThatTheMaskHides) {
     EXPECT_NEAR(saved(0.5, causal, Pass::forward), hidden, 1e-12);
     EXPECT_NEAR(saved(0.5, causal, Pass::backward_data), 2 * hidden, 1e-12);
     EXPECT_EQ(saved(0.5, whole, Pass::forward), 0);
+    EXPECT_EQ(saved(0.5, {16, 4096, 4096, 64, true, true}, Pass::forward), 0) << "longer than its registers hold";
     model.score_passes = {};
     EXPECT_EQ(saved(0.5, causal, Pass::forward), 0);
 }
