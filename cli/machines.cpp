@@ -111,6 +111,7 @@ void add_software(Figures& figures, const Software& software) {
     const std::string of = fmt::format("software {}", software.name);
     figures.add(of, "passes of elementwise operators", software.elementwise_passes);
     figures.add(of, "passes of attention's scores", software.score_passes);
+    figures.add(of, "passes that a causal mask saves", software.masked_passes);
     figures.add(of, "passes of the classes' scores", software.loss_passes);
     figures.add(of, "issue of a kernel", software.issue);
     figures.add(of, "kernels of a product", software.dense_kernels);

@@ -69,6 +69,8 @@ struct Software {
     /// Of attention: how many times its scores, in 16 bits, cross the memory interface forward; half as often again
     /// backward. 0: fused (Dao et al. 2022), they never do, and backward computes them again.
     Sourced<double> score_passes;
+    /// Of these, what a causal mask saves forward, where softmax reads only what the mask shows; twice that backward.
+    Sourced<double> masked_passes;
     Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
     Sourced<Seconds> issue;       // what the host takes for one kernel; without a source: as long as its launch
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one

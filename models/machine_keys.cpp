@@ -95,6 +95,7 @@ constexpr std::array software{
     MachineKey{"summary", "text", "what it is"},
     MachineKey{"elementwise_passes", "number", "times that values cross memory in an elementwise operator"},
     MachineKey{"score_passes", "number", "times that attention's scores do; 0: attention is fused"},
+    MachineKey{"masked_passes", "number", "of these, what a causal mask saves forward; twice that backward"},
     MachineKey{"loss_passes", "number", "times that the loss's scores do"},
     MachineKey{"issue", "time", "that the host takes for a kernel; without it a kernel takes its launch"},
     MachineKey{"dense_kernels", "number", "that a dense layer launches"},

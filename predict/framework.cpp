@@ -183,6 +183,7 @@ Machine with_passes(Machine machine, const Software& passes) {
         TileModel tiles = *device.tiles;
         tiles.elementwise_passes = passes.elementwise_passes;
         tiles.score_passes = passes.score_passes;
+        tiles.masked_passes = passes.masked_passes;
         tiles.loss_passes = passes.loss_passes;
         device.tiles = std::make_shared<const TileModel>(std::move(tiles));
     }

@@ -28,6 +28,10 @@ constexpr std::array cuts_of_k{1.0, 2.0, 4.0};
 // and writes, dropout reads and writes and keeps a mask of a byte, the second product reads.
 constexpr double counted_score_passes = 6.5;
 
+// Keys of a row that Megatron-LM's kernel of causal softmax has registers for (scaled_upper_triang_masked_softmax.h);
+// longer rows go through the framework's own, which reads them whole, and so does all that is in f32.
+constexpr double longest_masked_row = 2048;
+
 // Most of what values cross memory more than once for in 16 bits are casts and normalizations in f32, which a framework
 // does not need whose numbers are f32. PyTorch's own operators, one kernel each, move 1.46 times the least of a layer
 // of BERT-Large on a V100 (8 sequences of 512, forward and backward: NeuSight, layer_ops; 1.5 to 1.7 on an H100):
@@ -95,6 +99,10 @@ public:
         const double passes =
             op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
         const bool fused = passes == 0, backward = pass != Pass::forward;
+        // Forward softmax reads the scores, backward its result and that one's gradient.
+        const bool short_rows = k <= longest_masked_row && size_of(type_) < size_of(DataType::f32);
+        const bool skips = op.causal && !fused && short_rows;
+        const double hidden = skips ? model_.masked_passes.value * (1 - 1 / q) * (backward ? 2 : 1) : 0;
         const auto product = [&](double m, double n, double depth) {
             return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
         };
@@ -107,7 +115,7 @@ public:
         const double rows_of_queries = static_cast<double>(query_width(op) + result_width(op));
         const double rows_of_keys = static_cast<double>(key_width(op) + value_width(op));
         time += memory(passes_ * (backward ? 2 : 1) * samples * (q * rows_of_queries + k * rows_of_keys));
-        time += memory((backward ? 1.5 : 1) * passes * heads * q * k);
+        time += memory(std::max(0.0, (backward ? 1.5 : 1) * passes - hidden) * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
 
@@ -211,6 +219,7 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
 TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch) {
     chip.elementwise_passes = software.elementwise_passes;
     chip.score_passes = software.score_passes;
+    chip.masked_passes = software.masked_passes;
     chip.loss_passes = software.loss_passes;
     chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
     chip.dense_kernels = software.dense_kernels;

@@ -14,6 +14,7 @@ namespace rehearse {
 
 /// A product {m, n} = {m, k} x {k, n} is cut into tiles of 256 x 128 values or less, one a processor at a time; the
 /// last wave of tiles takes as long as a full one. k may be cut, too: the parts are then added up in memory.
+/// Large: the figures of two tables, [device.tiles] of the chip and [software], by their names there.
 struct TileModel {
     Sourced<double> processors;  // streaming multiprocessors
     Sourced<double> large_tile;  // share of the peak that a full wave of tiles of 256 x 128 reaches at a long k
@@ -22,7 +23,7 @@ struct TileModel {
     Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
     Sourced<double> memory;      // share of the memory bandwidth that kernels reach
     // Of the software (core/machine.hpp).
-    Sourced<double> elementwise_passes, score_passes, loss_passes;
+    Sourced<double> elementwise_passes, score_passes, masked_passes, loss_passes;
     Sourced<Seconds> issue;
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;
     /// Comes before the device's price model where both know a problem: the model was transferred from another chip.

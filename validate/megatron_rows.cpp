@@ -122,7 +122,10 @@ std::string plan_of(const MegatronRow& row) {
 std::string network_of(const MegatronRow& row) {
     constexpr std::int64_t words = 50257;
     const std::int64_t unit = 128 * row.tensor;
-    const std::int64_t padded = row.tensor == 1 ? words : (words + unit - 1) / unit * unit;
+    // Megatron-LM pads them whoever shares them (megatron/tokenizer/tokenizer.py); on one node, those of one tensor
+    // rank take as long as if they were not padded (docs/transformer_prices.md).
+    const bool whole = row.tensor == 1 && row.devices <= node;
+    const std::int64_t padded = whole ? words : (words + unit - 1) / unit * unit;
     return fmt::format("gpt-h{}-a{}-l{}-v{}@{}", row.hidden, row.heads, row.layers, padded, row.sequence);
 }
 

@@ -62,6 +62,26 @@ Rounds grouped(const Task& task) {
     });
 }
 
+// Pairs meet as in a tournament in which one place stays and the others go around (an odd rank out waits). In rounds 2k
+// and 2k + 1 one of each pair sends, then the other: of every other pair the lower rank first, so that links between
+// groups of ranks are used both ways.
+Rounds turns(const Task& task) {
+    const std::int64_t n = task.group.size, around = n + n % 2 - 1;  // places that go around
+    return apart(std::max<std::int64_t>(n > 1 ? 2 * around : 0, 1),
+                 [slots = Slots{task}, n, around](std::int64_t round, const Sink& add) {
+                     if (round == 0) slots.keep_own(add);
+                     const std::int64_t place = round / 2;
+                     for (std::int64_t i = 0; i <= (around - 1) / 2 && n > 1; ++i) {
+                         const std::int64_t one = i == 0 ? around : (place + around - i) % around;
+                         const std::int64_t two = (place + i) % around, low = std::min(one, two);
+                         if (std::max(one, two) >= n) continue;
+                         const std::int64_t from = (round + i) % 2 == 0 ? low : one + two - low, to = one + two - from;
+                         const Range part = slots.input(to);
+                         Slots::move(from, to, part, slots.output(from, Slots::length(part)), add);
+                     }
+                 });
+}
+
 // Bruck et al. (1997), without their rotations of the data: a block that has i ranks to go travels 2^k of them in round
 // k where bit k of i is set. Before its first hop it lies among its sender's data; afterwards, at rank r, in slot r -
 // i, which at its goal is the slot of the rank that it comes from. Blocks with other i never meet there.
@@ -147,6 +167,8 @@ constexpr std::array halo_table{
 
 constexpr std::array table{
     Pattern{CollectiveKind::all_to_all, "pairwise", "n-1 rounds, in each a block straight to another rank", pairwise},
+    Pattern{CollectiveKind::all_to_all, "turns", "2(n-1) rounds: two ranks exchange blocks, one after the other",
+            turns},
     Pattern{CollectiveKind::all_to_all, "grouped", "one round: each block straight to its rank", grouped},
     Pattern{CollectiveKind::all_to_all, "bruck", "log2 n rounds of half the data: for small blocks", bruck},
 };

@@ -20,8 +20,9 @@ inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::bac
 
 /// What `software` of a machine says: a name of models/software.toml, or a table of figures, perhaps `like` such.
 Software parse_software(Reader& top);
-inline constexpr std::array<std::string_view, 7> software_figures{
-    "elementwise_passes", "score_passes", "loss_passes", "issue", "dense_kernels", "attention_kernels", "loss_kernels"};
+inline constexpr std::array<std::string_view, 8> software_figures{"elementwise_passes", "score_passes", "masked_passes",
+                                                                  "loss_passes",        "issue",        "dense_kernels",
+                                                                  "attention_kernels",  "loss_kernels"};
 
 /// [collectives] of a machine; without it the newest NCCL over InfiniBand.
 CollectiveSoftware parse_collectives(Reader& top);

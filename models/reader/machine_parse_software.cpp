@@ -42,6 +42,7 @@ Software figures(Reader reader) {
     reader.text("like", "");
     software.elementwise_passes = reader.figure<double>("elementwise_passes");
     software.score_passes = reader.figure<double>("score_passes", Reader::Least::zero);
+    software.masked_passes = reader.figure_if_given<double>("masked_passes", Reader::Least::zero);
     software.loss_passes = reader.figure<double>("loss_passes");
     software.issue = reader.figure_if_given<Seconds>("issue");
     software.dense_kernels = reader.figure<double>("dense_kernels");

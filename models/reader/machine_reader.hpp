@@ -56,9 +56,10 @@ public:
     Sourced<Q> figure(std::string_view key, Least least = std::is_same_v<Q, Seconds> ? Least::zero : Least::above_zero);
     /// Zero without a source when the key is absent: unknown.
     template <typename Q>
-    Sourced<Q> figure_if_given(std::string_view key) {
+    Sourced<Q> figure_if_given(std::string_view key,
+                               Least least = std::is_same_v<Q, Seconds> ? Least::zero : Least::above_zero) {
         asked_.push_back(std::string(key));
-        return has(key) ? figure<Q>(key) : Sourced<Q>{};
+        return has(key) ? figure<Q>(key, least) : Sourced<Q>{};
     }
 
     std::optional<Reader> table(std::string_view key, std::string where);

@@ -59,8 +59,9 @@ std::string software(const Machine& machine) {
     return fmt::format("\n[software]\nname = {}\n", in_quotes(s.name)) +
            (s.summary.empty() ? "" : fmt::format("summary = {}\n", in_quotes(s.summary))) +
            figure("elementwise_passes", s.elementwise_passes) + figure("score_passes", s.score_passes) +
-           figure("loss_passes", s.loss_passes) + figure("issue", s.issue) + figure("dense_kernels", s.dense_kernels) +
-           figure("attention_kernels", s.attention_kernels) + figure("loss_kernels", s.loss_kernels);
+           figure("masked_passes", s.masked_passes) + figure("loss_passes", s.loss_passes) + figure("issue", s.issue) +
+           figure("dense_kernels", s.dense_kernels) + figure("attention_kernels", s.attention_kernels) +
+           figure("loss_kernels", s.loss_kernels);
 }
 
 std::string device(const DeviceClass& device) {

@@ -230,7 +230,7 @@ TEST(EveryCollective, SendsWhatTheLiteratureSays) {
     for (const char* name : {"tree", "chain", "doubletree"}) EXPECT_EQ(sent(broadcast, name, 8), 7 * 800) << name;
     // Scatter: 4/8 + 2 x 2/8 + 4 x 1/8 of the data; then a ring.
     EXPECT_EQ(sent(broadcast, "scatter", 8), 3 * 400 + 7 * 800);
-    for (const char* name : {"pairwise", "grouped"}) EXPECT_EQ(sent(all_to_all, name, 8), 7 * 800) << name;
+    for (const char* name : {"pairwise", "turns", "grouped"}) EXPECT_EQ(sent(all_to_all, name, 8), 7 * 800) << name;
     // Bruck: log2 n rounds of half the blocks.
     EXPECT_EQ(sent(all_to_all, "bruck", 8), 8 * 3 * 400);
 }

@@ -25,10 +25,11 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     expect_equal(a.launch, b.launch, "launch");
     ASSERT_EQ(a.tiles == nullptr, b.tiles == nullptr);
     if (a.tiles != nullptr) {
-        for (const auto figure : {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile,
-                                  &TileModel::depth, &TileModel::unaligned, &TileModel::memory,
-                                  &TileModel::score_passes, &TileModel::elementwise_passes, &TileModel::loss_passes,
-                                  &TileModel::dense_kernels, &TileModel::attention_kernels, &TileModel::loss_kernels}) {
+        for (const auto figure :
+             {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile, &TileModel::depth,
+              &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::masked_passes,
+              &TileModel::elementwise_passes, &TileModel::loss_passes, &TileModel::dense_kernels,
+              &TileModel::attention_kernels, &TileModel::loss_kernels}) {
             expect_equal((*a.tiles).*figure, (*b.tiles).*figure, "tiles");
         }
         expect_equal(a.tiles->issue, b.tiles->issue, "issue");
@@ -50,8 +51,9 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
 
 inline void expect_equal(const Software& a, const Software& b) {
     EXPECT_EQ(std::tie(a.name, a.summary), std::tie(b.name, b.summary));
-    for (const auto figure : {&Software::elementwise_passes, &Software::score_passes, &Software::loss_passes,
-                              &Software::dense_kernels, &Software::attention_kernels, &Software::loss_kernels}) {
+    for (const auto figure :
+         {&Software::elementwise_passes, &Software::score_passes, &Software::masked_passes, &Software::loss_passes,
+          &Software::dense_kernels, &Software::attention_kernels, &Software::loss_kernels}) {
         expect_equal(a.*figure, b.*figure, "software");
     }
     expect_equal(a.issue, b.issue, "issue");

@@ -203,6 +203,29 @@ TEST(Tiles, OfAttentionThatIsKeptHaveItCrossMemory) {
     EXPECT_NEAR(with - without, 2 * 16 * 6.5 * 1048576.0 / 500e9, 1e-12);
 }
 
+// A row of 1024 shows 512.5 scores on average: softmax reads so many in place of all forward, and of two tensors
+// backward. What is not causal is read whole, and what is fused never was.
+TEST(Tiles, OfCausalAttentionReadNoScoresThatTheMaskHides) {
+    DeviceClass device = tiled();
+    TileModel model = *device.tiles;
+    const auto saved = [&](double masked, const Attention& attention, Pass pass) {
+        const auto time = [&](double passes) {
+            model.masked_passes = {passes, "counted"};
+            device.tiles = std::make_shared<const TileModel>(model);
+            return price({attention, pass, 1, DataType::f16}, device).time.value;
+        };
+        return time(0) - time(masked);
+    };
+    const Attention causal{16, 1024, 1024, 64, true, true}, whole{16, 1024, 1024, 64, false, true};
+    const double hidden = 2 * 16 * 1024 * (1024 - 512.5) / 500e9;
+    EXPECT_NEAR(saved(0.5, causal, Pass::forward), hidden, 1e-12);
+    EXPECT_NEAR(saved(0.5, causal, Pass::backward_data), 2 * hidden, 1e-12);
+    EXPECT_EQ(saved(0.5, whole, Pass::forward), 0);
+    EXPECT_EQ(saved(0.5, {16, 4096, 4096, 64, true, true}, Pass::forward), 0) << "longer than its registers hold";
+    model.score_passes = {};
+    EXPECT_EQ(saved(0.5, causal, Pass::forward), 0);
+}
+
 TEST(Tiles, PriceTheRestByBytesAndNothingUnderTheHostsCalls) {
     const Price norm = price({LayerNorm{1024, 4096}, Pass::forward, 1, DataType::f16}, tiled());
     EXPECT_NEAR(norm.time.value, 2 * 2 * (2 * 1024 * 4096 + 2 * 4096) / 500e9, 1e-12);

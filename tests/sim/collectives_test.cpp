@@ -72,10 +72,12 @@ TEST_P(EveryCollective, IsCountedExactlyWhereRanksAreAlike) {
 }
 
 // The band of counting alone is what was measured, not derived: ranks fall out of step on shared NICs, and where their
-// number is no power of two. Worst are double trees and doubling without regard to nodes.
+// number is no power of two. Worst are double trees and doubling without regard to nodes; and turns, of which half the
+// ranks of a node are idle while the others share its NICs, and those that end first meet their next ones early.
 TEST_P(EveryCollective, IsNearToSimGridOnNodesOfSixGpus) {
+    const double bound = GetParam().algorithm == "turns" ? 0.3 : 0.15;
     for (const std::int64_t ranks : {4, 6, 8, 12, 24, 48}) {
-        EXPECT_LE(worst_error(summit_like((ranks + 5) / 6), ranks, Mode::folded), 0.15) << ranks;
+        EXPECT_LE(worst_error(summit_like((ranks + 5) / 6), ranks, Mode::folded), bound) << ranks;
     }
 }
 
@@ -284,6 +286,7 @@ TEST(CollectiveTime, IsWhatCanBeWorkedOutByHand) {
     // 30 pieces of 2^15 elements or a little more; 7 hops.
     EXPECT_NEAR(time(broadcast, "chain"), (30 + 6) * (latency + whole / 30), 1e-8);
     EXPECT_NEAR(time(all_to_all, "pairwise"), ring, 1e-9);
+    EXPECT_NEAR(time(all_to_all, "turns"), 2 * ring, 1e-9);
     EXPECT_NEAR(time(all_to_all, "grouped"), latency + 7 * whole / 8, 1e-9);
     EXPECT_NEAR(time(all_to_all, "bruck"), 3 * (latency + whole / 2), 1e-9);
     EXPECT_NEAR(time(all_reduce, "ring"), 2 * ring, 1e-9);

@@ -141,12 +141,15 @@ TEST(MegatronRow, IsLaidOutAsMegatronDoes) {
     // 64 / 4 / 2 micro-batches; 50,257 words to the next multiple of 128 x 2: 50,432.
     EXPECT_EQ(plan_of(small), "pipe=1:microbatches=8,data=4:overlap=off:bucket=1TB:first=1TB,tensor=2");
     EXPECT_EQ(network_of(small), "gpt-h1024-a16-l12-v50432@2048");
+    MegatronRow alone = small;
+    alone.tensor = 1;
+    EXPECT_THAT(network_of(alone), HasSubstr("-v50257@")) << "as vTrain's server takes, whose words nobody shares";
     MegatronRow large = small;
     large.devices = 16;
     large.pipe = 2;
     EXPECT_THAT(plan_of(large), HasSubstr("pipe=2:microbatches=8:cut=blocks:scatter=on:recompute=blocks,"));
     large.tensor = 1;
-    EXPECT_THAT(network_of(large), HasSubstr("-v50257@")) << "nobody shares it";
+    EXPECT_THAT(network_of(large), HasSubstr("-v50304@")) << "393 times 128";
 }
 
 }  // namespace
