@@ -136,10 +136,11 @@ predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
     return p;
 }
 
-// What is assumed of a row gives way to what its recipe says.
+// What is assumed of a row gives way to what its recipe says, and so does all of a row whose table does not tell what
+// is assumed: the sources of recipes print none of it.
 void follow_recipe(const Csv& table, std::size_t i, LanguageRow& row) {
     const bool asked = table.text(i, "recompute") == "recipe";
-    if (!asked && row.assumed.empty()) return;
+    if (!asked && table.has("assumed") && row.assumed.empty()) return;
     const std::string precision = row.plan.type == DataType::fp8 ? "fp8" : table.text(i, "precision");
     const RecipeKey run{
         row.source, row.model, row.device, precision, table.text(i, "pipe"), table.text(i, "expert_parallel")};

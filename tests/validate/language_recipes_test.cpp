@@ -72,7 +72,7 @@ TEST(LanguageRecipes, AreOfRowsWhoseRecipeIsNotPrinted) {
 }
 
 TEST(LanguageRecipes, AreAskedForByARow) {
-    const auto read = [](const std::string& source) {
+    const auto read = [](const std::string& source, const std::string& recompute = "recipe") {
         const std::string header =
             "id,source,device,model,n_devices,layers,hidden,heads,kv_heads,head_size,ffn,gated,vocabulary,query_rank,"
             "key_rank,rope,value_size,experts,top_k,expert_ffn,shared_experts,dense_ffn,dense_layers,sequence,"
@@ -80,11 +80,14 @@ TEST(LanguageRecipes, AreAskedForByARow) {
             "microbatch,microbatches,global_batch,step_time_s,memory_GiB\n";
         const std::string row = "a," + source +
                                 ",B200,qwen3-30b-a3b,8,48,2048,32,4,128,6144,yes,151936,0,0,0,0,128,8,768,0,0,0,4096,"
-                                "bf16,1,1,1,8,1,8,1,no,fused,recipe,4,16,512,9,\n";
+                                "bf16,1,1,1,8,1,8,1,no,fused," +
+                                recompute + ",4,16,512,9,\n";
         return read_language_rows(header + row, "t.csv").at(0).plan;
     };
     EXPECT_EQ(read("Megatron Bridge").expert_rows, ExpertRows::once);
     EXPECT_EQ(read("Megatron Bridge").graphs, HostGraphs::parts);
+    EXPECT_EQ(read("Megatron Bridge", "full").recompute, Recomputation::none) << "no column says what is assumed";
+    EXPECT_EQ(read("ours", "full").recompute, Recomputation::full);
     try {
         read("nobody");
         FAIL() << "no recipe, no error";
