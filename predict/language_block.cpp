@@ -85,8 +85,9 @@ void LanguageBlock::multiply(Work& work, double rows, double columns, double dep
         return;
     }
     // With a history of largest values one kernel reads a value once and writes it both ways (Transformer Engine).
+    // Weights that stay where they are it casts once a step.
     if (p_.float8 == Float8Scaling::delayed) {
-        work.casts += {moved(4 * (inputs + weights)), moved(4 * results)};
+        work.casts += {moved(4 * (inputs + (p_.casts_weights_once() ? 0 : weights))), moved(4 * results)};
         return;
     }
     // Before they are gathered rows are cast in shares.

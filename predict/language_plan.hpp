@@ -91,6 +91,11 @@ struct LanguagePlan {
     double replicas_of_expert() const {
         return std::max(1.0, static_cast<double>(tensor) * ranks_of_weights() / static_cast<double>(experts));
     }
+    /// Whether weights are cast to 8 bits for a step's first micro-batch and kept so (Megatron-Core's
+    /// is_first_microbatch of Transformer Engine), and not for each.
+    bool casts_weights_once() const {
+        return type == DataType::fp8 && float8 == Float8Scaling::delayed && zero < 3 && !is_pytorch();
+    }
     bool is_pytorch() const { return software == LanguageSoftware::pytorch || software == LanguageSoftware::composer; }
     /// Type of rows, of weights as they are multiplied outside of 8-bit products, and of scores.
     DataType row_type() const { return type == DataType::fp8 ? DataType::bf16 : type; }

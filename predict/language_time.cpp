@@ -203,7 +203,7 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
     const Messages messages{model, plan, block, node};
     StageTime slowest;
     Seconds all{};
-    double dense = 0, experts = 0;
+    double dense = 0, experts = 0, cast = 0;
     for (StageIndex stage{0}; stage < plan.pipe; ++stage) {
         const StageTime time = stage_time(model, plan, block, messages, stage);
         all += time.both();
@@ -211,6 +211,13 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
         const BlockWeights weights = stage_weights(model, plan, stage);
         dense = std::max(dense, weights.dense);
         experts = std::max(experts, weights.experts);
+        double products = 0;
+        const StageBlocks blocks = blocks_of(model, plan, stage);
+        for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
+            const BlockWeights some = weights_of(model, plan, i);
+            products += some.dense + some.experts;
+        }
+        cast = std::max(cast, products);
     }
     LanguageTime result;
     const Seconds computed = number(plan.microbatches) * slowest.compute;
@@ -229,7 +236,9 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
     const double shares = plan.zero >= 1 ? ranks : 1, expert_shares = plan.zero >= 1 ? replicas : 1;
     const double touched =
         (plan.is_pytorch() ? bytes_of_update_pytorch : bytes_of_update) * (dense / shares + experts / expert_shares);
-    result.update = block.moved(touched + (plan.zero == 3 ? 0 : 4 * (dense + experts)));
+    // Read in 16 bits and written both ways.
+    const double casts = plan.casts_weights_once() ? 4 * cast : 0;
+    result.update = block.moved(touched + (plan.zero == 3 ? 0 : 4 * (dense + experts)) + casts);
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include "models/models.hpp"
 #include "predict/language_memory.hpp"
 #include "predict/language_time.hpp"
+#include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -125,6 +126,24 @@ TEST(LanguageSums, HaveRoomBesideTheLastMicroBatch) {
     plan.overlap = true;
     const LanguageTime chunks = language_time(m, plan, selene_gpu(), slow);
     EXPECT_NEAR(of_stages - chunks.gradients.value, 1.5 * chunks.compute.value / 4, 1e-9);
+}
+
+// Weights are cast once a step, four bytes each, but by those who gather them for each micro-batch.
+TEST(LanguageCasts, OfWeightsAreMadeOnceAStep) {
+    LanguageModel m = few_tokens();
+    m.experts = 0;
+    m.sequence = 4096;  // not bound by the host
+    const DeviceClass device = models::load_machine("eos").classes.at(0);
+    LanguagePlan plan;
+    plan.microbatches = 4;
+    const double of_16_bits = language_time(m, plan, device, eight).update.value;
+    plan.type = DataType::fp8;
+    const LanguageTime once = language_time(m, plan, device, eight);
+    const double blocks = 8 * weights_of(m, plan, 0).dense;
+    const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
+    EXPECT_NEAR(once.update.value - of_16_bits, 4 * blocks / memory, 1e-9);
+    plan.zero = 3;
+    EXPECT_GT(language_time(m, plan, device, eight).compute, once.compute);
 }
 
 // Tensor ranks count among an expert's: of 2 x 4 devices two have each of four parts of the experts.
