@@ -128,10 +128,12 @@ LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& p
     const double shares = plan.zero >= 1 ? ranks : 1, expert_shares = plan.zero >= 1 ? replicas : 1;
     LanguageMemory memory;
     memory.stage = stage;
-    memory.weights = Bytes{
-        element * (weights.dense / (plan.zero == 3 ? ranks : 1) + weights.experts / (plan.zero == 3 ? replicas : 1))};
-    memory.gradients =
-        Bytes{4 * (weights.dense / (plan.zero >= 2 ? ranks : 1) + weights.experts / (plan.zero >= 2 ? replicas : 1))};
+    // ZeRO 3 that keeps what it gathered has weights and gradients whole, these in the type of rows.
+    const bool gathered = plan.zero == 3 && !plan.weights_kept, summed = plan.zero >= 2 && !plan.weights_kept;
+    memory.weights =
+        Bytes{element * (weights.dense / (gathered ? ranks : 1) + weights.experts / (gathered ? replicas : 1))};
+    memory.gradients = Bytes{(plan.zero == 3 && plan.weights_kept ? element : 4) *
+                             (weights.dense / (summed ? ranks : 1) + weights.experts / (summed ? replicas : 1))};
     memory.optimizer = Bytes{states * (weights.dense / shares + weights.experts / expert_shares)};
     const StageBlocks blocks = blocks_of(model, plan, stage);
     double kept = 0;

@@ -81,6 +81,7 @@ struct LanguagePlan {
     ExpertRows expert_rows = ExpertRows::by_size;
     std::int64_t nodes_of_row = 0;  // that the experts of a row may stand on; 0: any
     bool experts_beside = false;    // experts' messages go beside the computation of another micro-batch
+    bool weights_kept = false;      // ZeRO 3: gathered and summed once a step, and whole in between
     bool half_sums = false;         // gradients are summed in 16 bits
     HostGraphs graphs = HostGraphs::none;
     std::int64_t microbatch = 1, microbatches = 1;

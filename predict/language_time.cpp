@@ -163,7 +163,7 @@ double waiting(const LanguagePlan& plan, const LanguageBoard& board) {
 // begin with the last micro-batch's backward pass and gathers end with the first one's forward pass; of interleaved
 // stages all chunks but the last one then have the other chunks' micro-batches, `pipe` in turn, before them.
 Seconds room_for_sums(const LanguagePlan& plan, Seconds microbatch) {
-    if (plan.zero == 3) return number(plan.microbatches) * microbatch;
+    if (plan.zero == 3 && !plan.weights_kept) return number(plan.microbatches) * microbatch;
     const double chunks = number(plan.chunks);
     return std::min(number(plan.microbatches), 1 + number(plan.pipe - 1) * (chunks - 1) / chunks) * microbatch;
 }
@@ -184,8 +184,9 @@ WeightBytes weight_bytes(const LanguagePlan& plan, double element) {
     const bool second = plan.software == LanguageSoftware::pytorch;
     const bool cast = second && plan.type == DataType::fp8 && plan.float8 == Float8Scaling::tensorwise;
     const double gathered = cast ? 1 : element;
-    const double count = number(plan.microbatches);
-    return {count * (2 * gathered + (second ? 4 : element)), count * (second ? 4 * gathered + 6 : 3 * element)};
+    const double count = plan.weights_kept ? 1 : number(plan.microbatches);
+    return {count * ((plan.weights_kept ? 1 : 2) * gathered + (second ? 4 : element)),
+            count * (second ? 4 * gathered + 6 : 3 * element)};
 }
 
 }  // namespace

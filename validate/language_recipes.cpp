@@ -63,6 +63,7 @@ LanguageRecipes::LanguageRecipes(std::string_view text, const std::string& origi
         recipe.plan.graphs = chosen<HostGraphs>(
             table, i, "graphs", {{"none", HostGraphs::none}, {"parts", HostGraphs::parts}, {"step", HostGraphs::step}});
         recipe.plan.async_tensor = chosen<bool>(table, i, "tensor", {{"yes", true}, {"no", false}});
+        recipe.plan.weights_kept = chosen<bool>(table, i, "kept", {{"yes", true}, {"no", false}});
         recipe.plan.half_sums = chosen<bool>(table, i, "sums", {{"16", true}, {"32", false}});
         recipes_.push_back(std::move(recipe));
     }
@@ -83,6 +84,7 @@ bool LanguageRecipes::apply(const RecipeKey& run, predict::LanguagePlan& plan) c
     plan.nodes_of_row = found->plan.nodes_of_row;
     plan.experts_beside = found->plan.experts_beside;
     plan.graphs = found->plan.graphs;
+    plan.weights_kept = found->plan.weights_kept && plan.zero == 3;
     plan.half_sums = found->plan.half_sums;
     plan.async_tensor = found->plan.async_tensor && plan.tensor > 1;
     plan.overlap = true;

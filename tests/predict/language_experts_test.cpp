@@ -146,6 +146,28 @@ TEST(LanguageCasts, OfWeightsAreMadeOnceAStep) {
     EXPECT_GT(language_time(m, plan, device, eight).compute, once.compute);
 }
 
+// ZeRO 3 of four micro-batches that keeps what it gathered moves 2 + 4 bytes a weight once, not 2 + 2 + 4 four times,
+// and has weights and gradients whole.
+TEST(LanguageSums, AreMadeOnceWhereWeightsAreKept) {
+    LanguageModel m = few_tokens();
+    m.experts = 0;
+    LanguagePlan plan;
+    plan.software = LanguageSoftware::pytorch;
+    plan.data = 8;
+    plan.zero = 3;
+    plan.microbatches = 4;
+    plan.overlap = false;
+    const DeviceClass device = selene_gpu();
+    const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
+    const double weights = stage_weights(m, plan, StageIndex{0}).dense;
+    const auto gradients = [&] { return language_time(m, plan, device, eight).gradients.value; };
+    EXPECT_NEAR(gradients(), weights * (4 * 8 * 7.0 / 8 / 230e9 + 4 * 14 / memory), 1e-9);
+    plan.weights_kept = true;
+    EXPECT_NEAR(gradients(), weights * (6 * 7.0 / 8 / 230e9 + 14 / memory), 1e-9);
+    EXPECT_NEAR(language_memory(m, plan).weights.value, 2 * weights, 1);
+    EXPECT_NEAR(language_memory(m, plan).gradients.value, 2 * weights, 1);
+}
+
 // Tensor ranks count among an expert's: of 2 x 4 devices two have each of four parts of the experts.
 TEST(LanguageExperts, ShareTheirOptimizerOverTheirReplicas) {
     LanguagePlan plan;

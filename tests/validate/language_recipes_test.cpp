@@ -14,7 +14,7 @@ using predict::HostGraphs;
 using predict::Recomputation;
 
 const std::string columns =
-    "source,model,device,precision,pipe,experts,recompute,rows,nodes,beside,graphs,sums,tensor,provenance\n";
+    "source,model,device,precision,pipe,experts,recompute,rows,nodes,beside,graphs,sums,tensor,kept,provenance\n";
 
 predict::LanguagePlan full() {
     predict::LanguagePlan plan;
@@ -23,8 +23,8 @@ predict::LanguagePlan full() {
 }
 
 TEST(LanguageRecipes, TakeTheFirstThatFits) {
-    const LanguageRecipes recipes{columns + "Bridge,big,H100,fp8,8,*,up+mlp,once,4,yes,parts,16,yes,there\n" +
-                                      "Bridge,*,*,*,*,*,-,each,0,no,none,32,no,there\n",
+    const LanguageRecipes recipes{columns + "Bridge,big,H100,fp8,8,*,up+mlp,once,4,yes,parts,16,yes,yes,there\n" +
+                                      "Bridge,*,*,*,*,*,-,each,0,no,none,32,no,no,there\n",
                                   "r.csv"};
     predict::LanguagePlan plan = full();
     EXPECT_TRUE(recipes.apply({"The Bridge's table", "big", "H100", "fp8", "8", "64"}, plan));
@@ -36,10 +36,12 @@ TEST(LanguageRecipes, TakeTheFirstThatFits) {
     EXPECT_TRUE(plan.experts_beside && plan.half_sums);
     EXPECT_EQ(plan.graphs, HostGraphs::parts);
     EXPECT_TRUE(plan.overlap);
+    EXPECT_FALSE(plan.weights_kept) << "not ZeRO 3";
     EXPECT_FALSE(plan.async_tensor) << "no tensor group";
     plan.tensor = 2;
+    plan.zero = 3;
     EXPECT_TRUE(recipes.apply({"Bridge", "big", "H100", "fp8", "8", "64"}, plan));
-    EXPECT_TRUE(plan.async_tensor);
+    EXPECT_TRUE(plan.async_tensor && plan.weights_kept);
     plan = full();
     EXPECT_TRUE(recipes.apply({"Bridge", "big", "H100", "bf16", "8", "64"}, plan));
     EXPECT_EQ(plan.recompute, Recomputation::full) << "as the row says";
@@ -58,11 +60,11 @@ TEST(LanguageRecipes, TellFileAndLineOfEveryMistake) {
         return "no error";
     };
     using testing::HasSubstr;
-    EXPECT_THAT(message("a,*,*,*,*,*,up+down,once,0,no,none,16,no,\n"), HasSubstr("r.csv:2: recompute has 'down'"));
-    EXPECT_THAT(message("a,*,*,*,*,*,up,twice,0,no,none,16,no,\n"), HasSubstr("rows is 'twice': one of each"));
-    EXPECT_THAT(message("a,*,*,*,*,*,up,once,-1,no,none,16,no,\n"), HasSubstr("r.csv:2"));
-    EXPECT_THAT(message("a,*,*,*,*,*,up,once,0,no,all,16,no,\n"), HasSubstr("graphs is 'all': one of none"));
-    EXPECT_THAT(message("a,*,*,*,*,*,up,once,0,no,none,8,no,\n"), HasSubstr("sums is '8'"));
+    EXPECT_THAT(message("a,*,*,*,*,*,up+down,once,0,no,none,16,no,no,\n"), HasSubstr("r.csv:2: recompute has 'down'"));
+    EXPECT_THAT(message("a,*,*,*,*,*,up,twice,0,no,none,16,no,no,\n"), HasSubstr("rows is 'twice': one of each"));
+    EXPECT_THAT(message("a,*,*,*,*,*,up,once,-1,no,none,16,no,no,\n"), HasSubstr("r.csv:2"));
+    EXPECT_THAT(message("a,*,*,*,*,*,up,once,0,no,all,16,no,no,\n"), HasSubstr("graphs is 'all': one of none"));
+    EXPECT_THAT(message("a,*,*,*,*,*,up,once,0,no,none,8,no,no,\n"), HasSubstr("sums is '8'"));
 }
 
 // What was assumed of a row gives way; what a source prints does not.
