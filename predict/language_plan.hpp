@@ -66,7 +66,7 @@ enum class HostGraphs { none, parts, step };
 
 /// tensor x pipe x data x context devices; `zero` 1: optimizer in shares over data x context; 3: weights, too, gathered
 /// before each use. `microbatches` of `microbatch` samples a step and replica. `overlap`: messages of data parallelism
-/// run beside computation.
+/// run beside computation. Large: a plan is its settings, and what follows from several of them is said here once.
 struct LanguagePlan {
     std::int64_t tensor = 1, pipe = 1, chunks = 1, data = 1, context = 1, experts = 1;
     int zero = 1;
