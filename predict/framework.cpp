@@ -21,13 +21,22 @@ namespace {
 
 // Tensor cores take 16-bit images pixel by pixel. A framework that keeps them channel by channel has what a convolution
 // reads turned first, and what it writes turned back (cuDNN does it): each is read and written once more.
-Seconds turned(const Problem& problem, const DeviceClass& device) {
+//
+// TensorFlow 1 that keeps them pixel by pixel turns them for cuDNN, which it hands images channel by channel, in any
+// type (core/kernels/conv_ops.cc, conv_grad_*_ops.cc); products of 1x1 filters it gives to cuBLAS as they are.
+Seconds turned(const Problem& problem, const DeviceClass& device, const Framework& framework) {
     const Conv* conv = as_conv2d(problem.op);
-    if (conv == nullptr || problem.type == DataType::f32 || problem.pass == Pass::update) return Seconds{0};
+    if (conv == nullptr || problem.pass == Pass::update) return Seconds{0};
+    const Window& window = conv->window;
+    const bool product = window.taps() == 1 && window.stride_h == 1 && window.stride_w == 1;
+    const bool by_framework = framework.channels_last_turned && !product;
+    const bool by_library = problem.type != DataType::f32 && (framework.channels_first || by_framework);
+    const double times = (by_framework ? 1 : 0) + (by_library ? 1 : 0);
+    if (times == 0) return Seconds{0};
     const auto copy = [&](const Shape& shape) {
         return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;
     };
-    return copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op));
+    return times * (copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op)));
 }
 
 // The price of the product that a convolution is, no less than its own; of that a bias, which is a kernel of its own.
@@ -108,6 +117,13 @@ Seconds HostIssue::of(const Op& op) const {
     return own > Seconds{} ? own : other;
 }
 
+bool is_layout(std::string_view layout) { return layout.empty() || layout == "nchw" || layout == "nhwc-turned"; }
+
+void set_layout(Framework& framework, std::string_view layout) {
+    framework.channels_first = layout == "nchw";
+    framework.channels_last_turned = layout == "nhwc-turned";
+}
+
 HostIssue issue_of(const models::FrameworkProfile& profile) {
     const auto time = [&](std::string_view setting) {
         const std::string value = profile.value(setting);
@@ -124,9 +140,9 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     Framework framework;
     const std::string layout = profile.value("layout"), software = profile.value("software");
     const std::string passes = profile.value(fmt::format("{}_passes", to_string(optimizer)));
-    if (!layout.empty() && layout != "nchw")
-        throw InputError(fmt::format("framework {}: layout '{}' is not nchw", profile.name, layout));
-    framework.channels_first = layout == "nchw";
+    if (!is_layout(layout))
+        throw InputError(fmt::format("framework {}: layout '{}' is not nchw or nhwc-turned", profile.name, layout));
+    set_layout(framework, layout);
     const std::string transforms = profile.value("transforms");
     if (!transforms.empty() && transforms != "off")
         throw InputError(fmt::format("framework {}: transforms '{}' is not off", profile.name, transforms));
@@ -193,7 +209,7 @@ Machine with_passes(Machine machine, const Software& passes) {
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
     if (framework.dense_gradients) price = multiplied(price, problem, device);
     if (!framework.transforms && may_transform(problem)) price = as_product(std::move(price), problem, device);
-    if (framework.channels_first) price.time += turned(problem, device);
+    price.time += turned(problem, device, framework);
     if (framework.update_passes > 0 && updated(problem.op)) {
         const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;
         const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);

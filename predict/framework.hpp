@@ -25,23 +25,28 @@ struct HostIssue {
 HostIssue issue_of(const models::FrameworkProfile& profile);
 
 struct Framework {
-    bool channels_first = false;       // images lie channel by channel (NCHW): 16-bit convolutions turn them
-    bool transforms = true;            // its library may compute convolutions with fewer multiplications
-    bool dense_gradients = false;      // gradients of strided convolutions multiply the zeros between their numbers
-    double update_passes = 0;          // how often its optimizer reads or writes a parameter; 0: one kernel for all
-    Bandwidth update_rate{};           // of these passes, where one core makes them; 0: of the whole device
-    std::optional<Software> passes{};  // values cross memory as often as under it; absent: under the machine's own
-    double bucket_copies = 0;          // of a bucket's gradients, into its buffer and back, where ranks share them
-    bool update_after_sums = false;    // no weight is updated before all gradients have been summed
-    bool sockets = false;              // its ranks talk over sockets, which calibrate --transport sockets measures
-    HostIssue issue{};                 // of an operator by the host: kernels come no faster
-    bool megatron_memory = false;      // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
-    double error = framework_error;    // between it and others, of a step
+    bool channels_first = false;        // images lie channel by channel (NCHW): 16-bit convolutions turn them
+    bool channels_last_turned = false;  // ... pixel by pixel (NHWC), and are turned for a library that takes NCHW
+    bool transforms = true;             // its library may compute convolutions with fewer multiplications
+    bool dense_gradients = false;       // gradients of strided convolutions multiply the zeros between their numbers
+    double update_passes = 0;           // how often its optimizer reads or writes a parameter; 0: one kernel for all
+    Bandwidth update_rate{};            // of these passes, where one core makes them; 0: of the whole device
+    std::optional<Software> passes{};   // values cross memory as often as under it; absent: under the machine's own
+    double bucket_copies = 0;           // of a bucket's gradients, into its buffer and back, where ranks share them
+    bool update_after_sums = false;     // no weight is updated before all gradients have been summed
+    bool sockets = false;               // its ranks talk over sockets, which calibrate --transport sockets measures
+    HostIssue issue{};                  // of an operator by the host: kernels come no faster
+    bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
+    double error = framework_error;  // between it and others, of a step
     bool plain() const {
-        return !channels_first && transforms && !dense_gradients && update_passes == 0 && bucket_copies == 0 &&
-               issue == HostIssue{};
+        return !channels_first && !channels_last_turned && transforms && !dense_gradients && update_passes == 0 &&
+               bucket_copies == 0 && issue == HostIssue{};
     }
 };
+
+/// Layouts of images: none, nchw, nhwc-turned.
+bool is_layout(std::string_view layout);
+void set_layout(Framework& framework, std::string_view layout);
 
 /// Returns what a profile says of a training with this optimizer. InputError for a value that cannot be.
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer);

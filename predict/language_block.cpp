@@ -13,6 +13,11 @@ constexpr Seconds small_kernel{5e-6};
 // The host issues a block's operators one after the other, of which there are about 24 that are not in one kernel with
 // others.
 constexpr double operators_of_block = 24;
+// Experts have about as many more as these: their router (casts, product, the largest scores, what balances them),
+// counts of rows by rank and their copies to the host, permuting, sending and sorting rows and back, two grouped
+// products (counted in Megatron-LM 0014f13, megatron/core/transformer/moe/token_dispatcher.py and router.py). Where
+// CUDA graphs hold attention and router, these are one, and what sends rows and the products are left.
+constexpr double operators_of_experts = 45, operators_beside_graphs = 15;
 // Times that scores cross memory where they are kept (models/software.toml, megatron-deepspeed-2023), backward half as
 // often again.
 constexpr double score_passes = 9.5;
@@ -40,6 +45,8 @@ TileModel with_shares(const TileModel& chip, double products, double memory) {
 struct LanguageBlock::Work {
     Passes products, attention, casts;
     double kernels = kernels_of_block;
+    double operators = operators_of_block;
+    Seconds again;  // forward work that backward does once more, beside `recompute`
 };
 
 LanguageBlock::LanguageBlock(const LanguageModel& model, const LanguagePlan& plan, const DeviceClass& device,
@@ -78,8 +85,9 @@ void LanguageBlock::multiply(Work& work, double rows, double columns, double dep
         return;
     }
     // With a history of largest values one kernel reads a value once and writes it both ways (Transformer Engine).
+    // Weights that stay where they are it casts once a step.
     if (p_.float8 == Float8Scaling::delayed) {
-        work.casts += {moved(4 * (inputs + weights)), moved(4 * results)};
+        work.casts += {moved(4 * (inputs + (p_.casts_weights_once() ? 0 : weights))), moved(4 * results)};
         return;
     }
     // Before they are gathered rows are cast in shares.
@@ -123,8 +131,10 @@ double LanguageBlock::add_attention(Work& work) const {
         const double q = number(m_.latent.query_rank), kv = number(m_.latent.key_rank), rope = number(m_.latent.rope);
         const double key = d + rope, value = number(m_.latent.value_size);
         multiply(work, tokens_, q + kv + rope, h, 1, Side::none);
+        const Seconds before = work.products.forward + work.casts.forward;
         multiply(work, tokens_, heads * key, q, 1, Side::none);
         multiply(work, tokens_, heads * (d + value), kv, 1, Side::none);
+        if (p_.again.up_projections) work.again += work.products.forward + work.casts.forward - before;
         multiply(work, tokens_, h, heads * value, 1, Side::scattered);
         fused_attention(work, key, value, heads);
         work.kernels *= 2;
@@ -173,19 +183,20 @@ double LanguageBlock::between_products(double own_rows, double rotated) const {
 }
 
 Passes LanguageBlock::with_recomputation(const Work& work, Passes between) const {
-    const auto& [products, attention, casts, kernels] = work;
+    const auto& [products, attention, casts, kernels, operators, again] = work;
     Passes sum = products;
     sum += attention;
     sum += casts;
     sum += between;
     // The device computes while the host issues, unless the program waits for it: Sailor's runs of Megatron-DeepSpeed
     // take the same time longer a block whether micro-batches have one, four or eight samples.
-    const Seconds issued = operators_of_block * board_.issue;
+    const Seconds issued = operators * board_.issue;
     if (p_.software == LanguageSoftware::megatron_deepspeed) {
         sum = {sum.forward + issued, sum.backward + 2 * issued};
     } else {
         sum = {std::max(sum.forward, issued), std::max(sum.backward, 2 * issued)};
     }
+    sum.backward += again;
     if (p_.recompute == Recomputation::full) sum.backward += sum.forward;
     if (p_.recompute == Recomputation::selective) {
         sum.backward +=
@@ -200,15 +211,24 @@ Passes LanguageBlock::block(std::int64_t index) const {
     const double rotated = add_attention(work);
     double values = between_products(tokens_ * h / tensor_, rotated);
     if (m_.has_experts(index)) {
-        const double taken = tokens_ * number(m_.top), mine = number(m_.experts) / number(p_.experts);
+        // Ranks of a tensor group send rows of their own to experts, which are whole.
+        const double taken = tokens_ / tensor_ * number(m_.top), mine = number(m_.experts) / number(p_.experts);
         const double rows = taken * number(p_.experts) / number(m_.experts);  // of one expert
-        values += feed_forward(work, tokens_, number(m_.expert_ffn * m_.shared_experts), 1);
-        values += feed_forward(work, rows, number(m_.expert_ffn), mine) + 4 * taken * h;
+        values += feed_forward(work, tokens_, number(m_.expert_ffn * m_.shared_experts) / tensor_, 1);
+        const double between = feed_forward(work, rows, number(m_.expert_ffn), mine);
+        values += between + 4 * taken * h;
+        if (p_.again.activations) work.again += moved(between * element_);
+        work.operators += operators_of_experts;
         work.products += product(tokens_, number(m_.experts), h, 1, p_.row_type());
         if (!m_.has_latent()) work.kernels *= 2;
     } else {
+        const Seconds before = work.products.forward + work.casts.forward;
         values += feed_forward(work, tokens_, number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_, 1);
+        if (p_.again.feed_forward) work.again += work.products.forward + work.casts.forward - before;
     }
+    if (p_.again.norms) work.again += moved(4 * tokens_ * h / tensor_ * element_);
+    if (p_.graphs == HostGraphs::step) work.operators = 0;
+    if (p_.graphs == HostGraphs::parts) work.operators = 1 + (m_.has_experts(index) ? operators_beside_graphs : 0);
     const Seconds between = moved(values * element_) + work.kernels * (p_.is_pytorch() ? 0.5 : 1) * small_kernel;
     return with_recomputation(work, {between, 2.0 * between});
 }

@@ -23,16 +23,18 @@ public:
 
     double block_bytes(std::int64_t block) const {
         if (p_.recompute == Recomputation::full) return element_ * rows_;
-        double values = 4 * rows_;                                // what both normalizations read and give
+        double values = (p_.again.norms ? 2 : 4) * rows_;         // what both normalizations read and give
         double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
         values += m_.has_latent() ? latent_values() : attention_values();
         if (p_.attention == AttentionKernel::kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
         if (m_.has_experts(block)) {
-            const double taken = tokens_ * number(m_.top);
-            values += ffn_values(number(m_.expert_ffn * m_.shared_experts), tokens_);
+            // Ranks of a tensor group send their own rows to experts.
+            const double taken = tokens_ / tensor_ * number(m_.top);
+            values += ffn_values(number(m_.expert_ffn * m_.shared_experts) / tensor_, tokens_);
             values += ffn_values(number(m_.expert_ffn), taken) + 2 * taken * number(m_.hidden);
-            bytes += 8 * tokens_ * number(m_.experts);  // the router's scores and probabilities, f32
-        } else {
+            if (p_.again.activations) values -= taken * number(m_.expert_ffn);
+            bytes += 8 * tokens_ / tensor_ * number(m_.experts);  // the router's scores and probabilities, f32
+        } else if (!p_.again.feed_forward) {
             values += ffn_values(number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_, tokens_);
         }
         return element_ * values + bytes;
@@ -77,8 +79,8 @@ private:
     double latent_values() const {
         const double heads = number(m_.heads) / tensor_, q = number(m_.latent.query_rank);
         const double kv = number(m_.latent.key_rank), rope = number(m_.latent.rope);
-        return tokens_ *
-               (2 * q + (kv + rope) + kv + 2 * heads * (number(m_.head_size) + rope + number(m_.latent.value_size)));
+        const double value = number(m_.latent.value_size), head = number(m_.head_size) + rope + value;
+        return tokens_ * (2 * q + (kv + rope) + kv + heads * (p_.again.up_projections ? value : 2 * head));
     }
 
     template <typename Add>
@@ -98,7 +100,7 @@ private:
             add(h, heads * d);
         }
         if (m_.has_experts(block)) {
-            for (const double width : {number(m_.expert_ffn * m_.shared_experts), number(m_.expert_ffn)}) {
+            for (const double width : {number(m_.expert_ffn * m_.shared_experts) / tensor_, number(m_.expert_ffn)}) {
                 add(first * width, h);
                 add(h, width);
             }
@@ -120,16 +122,18 @@ LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& p
     const Stage use{model, plan};
     const BlockWeights weights = stage_weights(model, plan, stage);
     const double ranks = plan.ranks_of_weights();
-    const double replicas = std::max(1.0, ranks / static_cast<double>(plan.experts));  // of an expert
+    const double replicas = plan.replicas_of_expert();
     const bool mixed = plan.type != DataType::f32 && plan.type != DataType::tf32;
     const double element = mixed ? 2 : 4, states = mixed ? 12 : 8;
     const double shares = plan.zero >= 1 ? ranks : 1, expert_shares = plan.zero >= 1 ? replicas : 1;
     LanguageMemory memory;
     memory.stage = stage;
-    memory.weights = Bytes{
-        element * (weights.dense / (plan.zero == 3 ? ranks : 1) + weights.experts / (plan.zero == 3 ? replicas : 1))};
-    memory.gradients =
-        Bytes{4 * (weights.dense / (plan.zero >= 2 ? ranks : 1) + weights.experts / (plan.zero >= 2 ? replicas : 1))};
+    // ZeRO 3 that keeps what it gathered has weights and gradients whole, these in the type of rows.
+    const bool gathered = plan.zero == 3 && !plan.weights_kept, summed = plan.zero >= 2 && !plan.weights_kept;
+    memory.weights =
+        Bytes{element * (weights.dense / (gathered ? ranks : 1) + weights.experts / (gathered ? replicas : 1))};
+    memory.gradients = Bytes{(plan.zero == 3 && plan.weights_kept ? element : 4) *
+                             (weights.dense / (summed ? ranks : 1) + weights.experts / (summed ? replicas : 1))};
     memory.optimizer = Bytes{states * (weights.dense / shares + weights.experts / expert_shares)};
     const StageBlocks blocks = blocks_of(model, plan, stage);
     double kept = 0;

@@ -29,7 +29,7 @@ BlockWeights weights_of(const LanguageModel& m, const LanguagePlan& plan, std::i
         weights.dense += h * d * (2 * heads + 2 * number(m.key_heads)) / t;
     }
     if (m.has_experts(block)) {
-        weights.dense += h * number(m.experts) + matrices * h * number(m.expert_ffn * m.shared_experts);
+        weights.dense += h * number(m.experts) + matrices * h * number(m.expert_ffn * m.shared_experts) / t;
         weights.experts = matrices * h * number(m.expert_ffn * m.experts) / number(plan.experts);
     } else {
         weights.dense += matrices * h * number(m.experts > 0 ? m.dense_ffn : m.ffn) / t;

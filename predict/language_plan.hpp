@@ -2,6 +2,7 @@
 // A transformer of today by its sizes, and a plan that trains it: what language_memory and language_time are asked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/index.hpp"
@@ -44,9 +45,28 @@ enum class AttentionKernel { fused, kept, triton };
 /// How operands of 8-bit products are scaled: by a history of largest values, by the tensor's own, by each row's.
 enum class Float8Scaling { delayed, tensorwise, rowwise };
 
+/// What of a block is computed again in the backward pass where `recompute` is none: Megatron-Core's recompute_modules.
+struct RecomputedParts {
+    bool up_projections = false;  // of latent attention's ranks to queries, keys and values
+    bool feed_forward = false;    // of blocks without experts
+    bool activations = false;     // between experts' two products
+    bool norms = false;
+
+    bool operator==(const RecomputedParts&) const = default;
+};
+
+/// How often a row is sent for its experts. each: to each of them (NCCL's all-to-all). once: once to each device that
+/// has some of them, through one of its node's (DeepEP, HybridEP). by_size: each where the experts' ranks are one node,
+/// once to each node else: what is taken where nobody says.
+enum class ExpertRows { by_size, each, once };
+
+/// What the host issues as CUDA graphs: nothing; a block's attention and router, so that dispatch and experts are left;
+/// the whole step.
+enum class HostGraphs { none, parts, step };
+
 /// tensor x pipe x data x context devices; `zero` 1: optimizer in shares over data x context; 3: weights, too, gathered
 /// before each use. `microbatches` of `microbatch` samples a step and replica. `overlap`: messages of data parallelism
-/// run beside computation.
+/// run beside computation. Large: a plan is its settings, and what follows from several of them is said here once.
 struct LanguagePlan {
     std::int64_t tensor = 1, pipe = 1, chunks = 1, data = 1, context = 1, experts = 1;
     int zero = 1;
@@ -57,10 +77,26 @@ struct LanguagePlan {
     AttentionKernel attention = AttentionKernel::fused;
     Float8Scaling float8 = Float8Scaling::delayed;
     Recomputation recompute = Recomputation::none;
+    RecomputedParts again;
+    ExpertRows expert_rows = ExpertRows::by_size;
+    std::int64_t nodes_of_row = 0;  // that the experts of a row may stand on; 0: any
+    bool experts_beside = false;    // experts' messages go beside the computation of another micro-batch
+    bool weights_kept = false;      // ZeRO 3: gathered and summed once a step, and whole in between
+    bool half_sums = false;         // gradients are summed in 16 bits
+    HostGraphs graphs = HostGraphs::none;
     std::int64_t microbatch = 1, microbatches = 1;
     DataType type = DataType::bf16;
 
     double ranks_of_weights() const { return static_cast<double>(data * context); }
+    /// Devices that have the same expert. An expert's ranks are all devices of a stage.
+    double replicas_of_expert() const {
+        return std::max(1.0, static_cast<double>(tensor) * ranks_of_weights() / static_cast<double>(experts));
+    }
+    /// Whether weights are cast to 8 bits for a step's first micro-batch and kept so (Megatron-Core's
+    /// is_first_microbatch of Transformer Engine), and not for each.
+    bool casts_weights_once() const {
+        return type == DataType::fp8 && float8 == Float8Scaling::delayed && zero < 3 && !is_pytorch();
+    }
     bool is_pytorch() const { return software == LanguageSoftware::pytorch || software == LanguageSoftware::composer; }
     /// Type of rows, of weights as they are multiplied outside of 8-bit products, and of scores.
     DataType row_type() const { return type == DataType::fp8 ? DataType::bf16 : type; }

@@ -15,6 +15,9 @@ namespace rehearse::predict {
 namespace {
 
 constexpr double of_all_to_all = 0.75;  // of a ring's rate: many small messages
+// DeepEP's kernels move 153 and 158 of 160 GB/s within a node of H800, and 43 to 47 GB/s between nodes by adapters of
+// 50, where rings move 40 (github deepseek-ai/DeepEP, README; calibrate/llm/nodes.csv).
+constexpr double of_dispatch_inside = 0.96, of_dispatch_outside = 44.0 / 40;
 // That a collective within a node takes whatever it moves: 23 + 9 us of gathers, 26 + 8 of sums on eight B200 (github
 // MooreThreads/SimuMax configs/system/b200_bf16_ceperm.json).
 constexpr Seconds start{33e-6};
@@ -44,16 +47,17 @@ public:
         rows_ = Bytes{block.tokens() * number(m_.hidden) * block.element()};
     }
 
-    Seconds of_block(std::int64_t index) const {
+    Seconds of_block() const {
         const double c = number(p_.context);
         Seconds sum = p_.tensor > 1 ? of_tensor_group() : Seconds{0};
-        // Experts' rows go and come back in each pass.
-        if (p_.experts > 1 && m_.has_experts(index)) {
-            sum += 4 * (of_experts() + start);
-        }
         // Keys and values of a ring are sent while others are worked on: what is left is the first part.
         if (p_.context > 1) sum += 2 * number(m_.key_heads) / number(m_.heads) / tensor_ * rows_ / c / ring(p_.context);
         return sum;
+    }
+
+    // Experts' rows go and come back in each pass.
+    Seconds of_experts(std::int64_t index) const {
+        return p_.experts > 1 && m_.has_experts(index) ? 4 * (of_experts() + start) : Seconds{0};
     }
 
     // Forward and backward. Megatron's ranks send their share of the rows, DeepSpeed's all of them.
@@ -63,30 +67,39 @@ public:
     }
 
     // Groups of data parallelism stand furthest apart. A node's part of a group goes by the adapters of its devices,
-    // never faster than within the node; there, rings of all tensor groups may pass the same links.
-    Seconds of_weights(double weights, double ranks, double bytes) const {
+    // never faster than within the node; there, rings of all tensor groups may pass the same links. Members of a group
+    // stand `every` devices apart: those that have the same expert as far as there are ranks of experts.
+    Seconds of_weights(double weights, double ranks, double every, double bytes) const {
         if (ranks <= 1) return Seconds{0};
         const bool apart = p_.tensor * p_.data * p_.context > node_.half;
         const double reached = !apart ? 1 : p_.tensor > 1 ? node_.several_across : node_.across;
         Bandwidth rate = node_.inside * (reached / (node_.shared ? tensor_ : 1));
         if (p_.tensor * p_.pipe * p_.data * p_.context > node_.devices) {
-            const double on_a_node = std::min(ranks, std::max(1.0, number(node_.devices) / tensor_));
+            const double on_a_node = std::min(ranks, std::max(1.0, number(node_.devices) / every));
             rate = std::min(node_.inside, on_a_node * node_.outside);
         }
         return Bytes{bytes * weights * (ranks - 1) / ranks} / rate;
     }
 
 private:
-    // A row goes to each of its experts. Where these stand on several nodes it goes once to each node that has some of
-    // them and is copied there to the others' devices (DeepEP, and Megatron-Core's dispatcher by it: DeepSeek-V3 2024,
-    // section 3.2.2), choices being spread evenly over nodes.
+    // A row goes to each of its experts, or once to each device that has some of them. Where these stand on several
+    // nodes it goes once to each node that has some of them and is copied there to the others' devices (DeepEP, and
+    // Megatron-Core's dispatcher by it: DeepSeek-V3 2024, section 3.2.2), choices being spread evenly over nodes, or
+    // over as many as the router allows a row.
     Seconds of_experts() const {
         const double top = number(m_.top), e = number(p_.experts);
-        const Bandwidth inside = of_all_to_all * (p_.experts > node_.half ? node_.all_to_all_across : 1) * node_.inside;
-        if (p_.experts <= node_.devices) return top * (e - 1) / e * rows_ / inside;
+        const Bytes rows = rows_ / tensor_;
+        const auto distinct = [top](double places) { return places * (1 - std::pow(1 - 1 / places, top)); };
+        const bool once = p_.expert_rows == ExpertRows::once;
+        const double copies = once ? distinct(e) : top;
+        const Bandwidth inside = (once ? of_dispatch_inside : of_all_to_all) *
+                                 (p_.experts > node_.half ? node_.all_to_all_across : 1) * node_.inside;
+        if (p_.experts <= node_.devices) return copies * (e - 1) / e * rows / inside;
         const double nodes = e / number(node_.devices);
-        const double others = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, top));
-        return std::max(others * rows_ / (of_all_to_all * node_.outside), top * rows_ / inside);
+        const double allowed = p_.nodes_of_row > 0 ? std::min(nodes, number(p_.nodes_of_row)) : nodes;
+        const double sent = p_.expert_rows == ExpertRows::each ? top : distinct(allowed);
+        const Bandwidth outside = (once ? of_dispatch_outside : of_all_to_all) * node_.outside;
+        return std::max(sent * (nodes - 1) / nodes * rows / outside, copies * rows / inside);
     }
 
     // Rows are gathered before, and results summed after attention and the feed-forward layer, in each pass. With
@@ -124,13 +137,19 @@ struct StageTime {
 StageTime stage_time(const LanguageModel& model, const LanguagePlan& plan, const LanguageBlock& block,
                      const Messages& messages, StageIndex stage) {
     StageTime time;
+    Seconds experts{};
     const StageBlocks blocks = blocks_of(model, plan, stage);
     for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
         time.compute += block.block(i).both();
-        time.messages += messages.of_block(i);
+        experts += messages.of_experts(i);
     }
+    time.messages = number(blocks.count) * messages.of_block();
     if (stage + 1 == plan.pipe) time.compute += block.scores().both();
-    time.messages += messages.between_stages();
+    if (plan.experts_beside) {
+        const Seconds beside = std::min(experts, time.compute);
+        experts = experts - beside + processors_of_messages * beside;
+    }
+    time.messages += experts + messages.between_stages();
     return time;
 }
 
@@ -140,21 +159,34 @@ double waiting(const LanguagePlan& plan, const LanguageBoard& board) {
     return std::max(1.0, slowest(plan.tensor * plan.pipe * plan.data * plan.context) / slowest(board.cards));
 }
 
+// Where gradients are summed beside computation, weights gathered: those of ZeRO 3 beside every micro-batch. Else sums
+// begin with the last micro-batch's backward pass and gathers end with the first one's forward pass; of interleaved
+// stages all chunks but the last one then have the other chunks' micro-batches, `pipe` in turn, before them.
+Seconds room_for_sums(const LanguagePlan& plan, Seconds microbatch) {
+    if (plan.zero == 3 && !plan.weights_kept) return number(plan.microbatches) * microbatch;
+    const double chunks = number(plan.chunks);
+    return std::min(number(plan.microbatches), 1 + number(plan.pipe - 1) * (chunks - 1) / chunks) * microbatch;
+}
+
 /// Bytes a weight that gathers and sums of a step move between ranks, and that their copies move in memory.
 struct WeightBytes {
     double sent = 0, copied = 0;
 };
 
 WeightBytes weight_bytes(const LanguagePlan& plan, double element) {
-    if (plan.zero < 3) return {plan.zero == 0 ? 8 : 4 + element, 0};
+    if (plan.zero < 3) {
+        const double summed = plan.half_sums ? element : 4;
+        return {plan.zero == 0 ? 2 * summed : summed + element, 0};
+    }
     // Gathered for each pass of a micro-batch, tensor-wise in 8 bits; summed in f32 by FSDP2, as they are by FSDP1.
     // FSDP2 copies what it gathered to the weights' places (read, written), gradients to one buffer (2 read, 4
     // written); FSDP1's weights are views, gradients are added into one.
     const bool second = plan.software == LanguageSoftware::pytorch;
     const bool cast = second && plan.type == DataType::fp8 && plan.float8 == Float8Scaling::tensorwise;
     const double gathered = cast ? 1 : element;
-    const double count = number(plan.microbatches);
-    return {count * (2 * gathered + (second ? 4 : element)), count * (second ? 4 * gathered + 6 : 3 * element)};
+    const double count = plan.weights_kept ? 1 : number(plan.microbatches);
+    return {count * ((plan.weights_kept ? 1 : 2) * gathered + (second ? 4 : element)),
+            count * (second ? 4 * gathered + 6 : 3 * element)};
 }
 
 }  // namespace
@@ -172,7 +204,7 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
     const Messages messages{model, plan, block, node};
     StageTime slowest;
     Seconds all{};
-    double dense = 0, experts = 0;
+    double dense = 0, experts = 0, cast = 0;
     for (StageIndex stage{0}; stage < plan.pipe; ++stage) {
         const StageTime time = stage_time(model, plan, block, messages, stage);
         all += time.both();
@@ -180,23 +212,34 @@ LanguageTime language_time(const LanguageModel& model, const LanguagePlan& plan,
         const BlockWeights weights = stage_weights(model, plan, stage);
         dense = std::max(dense, weights.dense);
         experts = std::max(experts, weights.experts);
+        double products = 0;
+        const StageBlocks blocks = blocks_of(model, plan, stage);
+        for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
+            const BlockWeights some = weights_of(model, plan, i);
+            products += some.dense + some.experts;
+        }
+        cast = std::max(cast, products);
     }
     LanguageTime result;
     const Seconds computed = number(plan.microbatches) * slowest.compute;
     result.compute = waiting(plan, node.board) * computed;
     result.messages = number(plan.microbatches) * slowest.messages;
     result.bubble = (all - slowest.both()) * (1 / number(plan.chunks));
-    const double ranks = plan.ranks_of_weights(), replicas = std::max(1.0, ranks / number(plan.experts));
+    const double ranks = plan.ranks_of_weights(), replicas = plan.replicas_of_expert();
     const WeightBytes bytes = weight_bytes(plan, block.element());
-    const Seconds sums =
-        messages.of_weights(dense, ranks, bytes.sent) + messages.of_weights(experts, replicas, bytes.sent);
+    const double tensor = number(plan.tensor), every = std::max(tensor, number(plan.experts));
+    const Seconds sums = messages.of_weights(dense, ranks, tensor, bytes.sent) +
+                         messages.of_weights(experts, replicas, every, bytes.sent);
+    const Seconds room = room_for_sums(plan, slowest.compute);
     const Seconds beside = plan.zero == 3 ? processors_of_messages * std::min(sums, computed) : Seconds{0};
-    result.gradients = plan.overlap ? std::max(Seconds{0}, sums - computed) + beside : sums;
+    result.gradients = plan.overlap ? std::max(Seconds{0}, sums - room) + beside : sums;
     result.gradients += block.moved(bytes.copied * (dense + experts));
     const double shares = plan.zero >= 1 ? ranks : 1, expert_shares = plan.zero >= 1 ? replicas : 1;
     const double touched =
         (plan.is_pytorch() ? bytes_of_update_pytorch : bytes_of_update) * (dense / shares + experts / expert_shares);
-    result.update = block.moved(touched + (plan.zero == 3 ? 0 : 4 * (dense + experts)));
+    // Read in 16 bits and written both ways.
+    const double casts = plan.casts_weights_once() ? 4 * cast : 0;
+    result.update = block.moved(touched + (plan.zero == 3 ? 0 : 4 * (dense + experts)) + casts);
     return result;
 }
 

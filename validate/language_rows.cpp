@@ -11,7 +11,9 @@
 #include "core/text.hpp"
 #include "models/csv.hpp"
 #include "models/models.hpp"
+#include "validate/language_recipes.hpp"
 #include "validate/published_files.hpp"
+#include "validate/words.hpp"
 
 namespace rehearse::validate {
 
@@ -30,16 +32,6 @@ bool yes(const Csv& table, std::size_t row, std::string_view column) {
     const std::string& word = table.text(row, column);
     if (word != "yes" && word != "no") table.fail(row, fmt::format("{} is '{}': yes or no", column, word));
     return word == "yes";
-}
-
-template <typename Value>
-Value chosen(const Csv& table, std::size_t row, std::string_view column,
-             const std::map<std::string, Value, std::less<>>& choices) {
-    const auto found = choices.find(table.text(row, column));
-    if (found != choices.end()) return found->second;
-    std::vector<std::string_view> words;
-    for (const auto& [word, value] : choices) words.emplace_back(word);
-    table.fail(row, fmt::format("{} is '{}': one of {}", column, table.text(row, column), join(words)));
 }
 
 predict::LanguageModel sizes_of(const Csv& table, std::size_t row) {
@@ -126,9 +118,11 @@ predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
                                                    {{"fused", predict::AttentionKernel::fused},
                                                     {"kept", predict::AttentionKernel::kept},
                                                     {"triton", predict::AttentionKernel::triton}});
-    p.recompute = chosen<Recomputation>(
-        table, row, "recompute",
-        {{"none", Recomputation::none}, {"selective", Recomputation::selective}, {"full", Recomputation::full}});
+    p.recompute = chosen<Recomputation>(table, row, "recompute",
+                                        {{"none", Recomputation::none},
+                                         {"recipe", Recomputation::none},
+                                         {"selective", Recomputation::selective},
+                                         {"full", Recomputation::full}});
     p.microbatch = one("microbatch");
     p.microbatches = one("microbatches");
     p.type = chosen<DataType>(table, row, "precision",
@@ -140,6 +134,19 @@ predict::LanguagePlan plan_of(const Csv& table, std::size_t row) {
                                {"fp32", DataType::f32}});
     add_recipe(table, row, p);
     return p;
+}
+
+// What is assumed of a row gives way to what its recipe says, and so does all of a row whose table does not tell what
+// is assumed: the sources of recipes print none of it.
+void follow_recipe(const Csv& table, std::size_t i, LanguageRow& row) {
+    const bool asked = table.text(i, "recompute") == "recipe";
+    if (!asked && table.has("assumed") && row.assumed.empty()) return;
+    const std::string precision = row.plan.type == DataType::fp8 ? "fp8" : table.text(i, "precision");
+    const RecipeKey run{
+        row.source, row.model, row.device, precision, table.text(i, "pipe"), table.text(i, "expert_parallel")};
+    if (shipped_recipes().apply(run, row.plan) || !asked) return;
+    table.fail(i, fmt::format("recompute is 'recipe', and calibrate/llm/recipes.csv has none of {} by {}", row.model,
+                              row.source));
 }
 
 // What nodes.csv says of a device, and the device itself.
@@ -236,6 +243,7 @@ std::vector<LanguageRow> read_language_rows(std::string_view text, const std::st
         if (!table.text(i, "memory_GiB").empty())
             row.memory = Bytes{table.positive(i, "memory_GiB") * 1024 * 1024 * 1024};
         if (table.has("assumed")) row.assumed = table.text(i, "assumed");
+        follow_recipe(table, i, row);
         const predict::LanguagePlan& p = row.plan;
         if (p.tensor * p.pipe * p.data * p.context != row.devices) {
             table.fail(i, fmt::format("tensor {} x pipe {} x data {} x context {} are not {} devices", p.tensor, p.pipe,

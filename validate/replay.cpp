@@ -90,8 +90,8 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.input = setting(settings, "input");
     run.sample = setting(settings, "sample");
     run.reading = setting(settings, "reading");
-    if (!run.layout.empty() && run.layout != "nchw")
-        throw InputError(fmt::format("layout '{}' is not nchw", run.layout));
+    if (!predict::is_layout(run.layout))
+        throw InputError(fmt::format("layout '{}' is not nchw or nhwc-turned", run.layout));
     run.precision = parse_precision(needed(settings, "precision", row, "precision"));
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
@@ -170,14 +170,14 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .batch = run.batch,
                      .precision = run.precision,
                      .optimizer = run.optimizer,
-                     .framework = {.channels_first = run.layout == "nchw",
-                                   .transforms = run.transforms,
+                     .framework = {.transforms = run.transforms,
                                    .dense_gradients = run.dense_gradients,
                                    .update_passes = run.update_passes,
                                    .update_rate = run.update_rate,
                                    .issue = run.issue,
                                    .error = run.framework_error},
                      .mode = sim::Mode::folded};
+    predict::set_layout(job.framework, run.layout);
     job.conditions.devices_per_node = run.per_node;
     job.conditions.loader = sim::parse_loader(run.loader);
     job.conditions.input = run.input;

@@ -22,7 +22,7 @@ namespace rehearse::validate {
 /// Large: one member a thing that rows and rules say.
 struct TrainingRun {
     std::string network, fuse = "off", machine, plan = "data";
-    std::string layout;  // of images, "nchw": 16-bit convolutions turn them; empty: as kernels want them
+    std::string layout;  // of images (predict/framework.hpp); empty: as kernels want them
     std::string loader;  // of samples, as predict --loader has it; empty: they are there
     std::string input,
         sample;           // the tier that samples are read from, and their size as stored; empty: in memory, as numbers

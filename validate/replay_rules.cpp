@@ -26,7 +26,9 @@ constexpr std::array settings_table{
     ReplaySetting{"fuse", "operators joined (rehearse predict --fuse)"},
     ReplaySetting{"loader", "how samples become batches (rehearse predict --loader); without it they are there"},
     ReplaySetting{"framework", "a profile by name (rehearse frameworks); other settings of the row go before its own"},
-    ReplaySetting{"layout", "nchw: channel by channel, as 16-bit convolutions do not want it"},
+    ReplaySetting{"layout",
+                  "nchw: channel by channel, as 16-bit convolutions do not want it; nhwc-turned: turned for a library "
+                  "that wants it"},
     ReplaySetting{"software", "of models/software.toml: values cross memory as often as under it"},
     ReplaySetting{"batch", "samples a device, where the columns do not say"},
     ReplaySetting{"copies",

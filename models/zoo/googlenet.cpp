@@ -4,6 +4,7 @@
 // converted from Caffe often lost that (27, 13, 6) and have the same weights.
 #include "models/builder.hpp"
 #include "models/zoo/zoo.hpp"
+#include "models/zoo/zoo_replayed.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -39,10 +40,8 @@ int halve(NetworkBuilder& b, const std::string& name, int from) {
     return b.max_pool(name, from, keep_last(square(3, 2), shape[1], shape[2]));
 }
 
-}  // namespace
-
-Network googlenet() {
-    NetworkBuilder b("googlenet", {3, 224, 224});
+Network googlenet_of(const std::string& name, std::int64_t side) {
+    NetworkBuilder b(name, {3, side, side});
     int x = conv_relu(b, "conv1", NetworkBuilder::input, 64, square(7, 2, 3));
     x = b.lrn("norm1", halve(b, "pool1", x));
     x = conv_relu(b, "conv2_reduce", x, 64, square(1));
@@ -63,5 +62,10 @@ Network googlenet() {
     b.loss(b.dense("classifier", b.flatten("flatten", x), 1000));
     return b.build();
 }
+
+}  // namespace
+
+Network googlenet() { return googlenet_of("googlenet", 224); }
+Network googlenet_256() { return googlenet_of("googlenet-256", 256); }
 
 }  // namespace rehearse::models

@@ -61,6 +61,7 @@ constexpr std::array networks{
     ModelName{"vgg16", "Simonyan and Zisserman 2015, configuration D, 3x224x224, 1000 classes", vgg16},
     ModelName{"vgg19", "Simonyan and Zisserman 2015, configuration E, 3x224x224, 1000 classes", vgg19},
     ModelName{"googlenet", "Szegedy et al. 2015 without auxiliary heads, 3x224x224, 1000 classes", googlenet},
+    ModelName{"googlenet-256", "the same on images of 256x256", googlenet_256},
     ModelName{"resnet32", "He et al. 2016 for CIFAR-10, 3x32x32, parameter-free shortcuts", resnet32},
     ModelName{"vgg8", "six 3x3 convolutions as in VGG and two dense layers, 3x32x32, 10 classes", vgg8},
     ModelName{"darts", "Liu et al. 2019, 8 cells of mixed operators, 3x32x32: plan data:bilevel=on", darts},

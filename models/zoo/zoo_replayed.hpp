@@ -15,6 +15,8 @@ Network resnet50_v2();
 Network resnet101_v2();
 Network resnet152_v2();
 Network inception_v3();
+/// On images of 256 x 256, as Dell trains it in MXNet.
+Network googlenet_256();
 Network cosmoflow_small();
 Network cosmoflow_256();
 Network cosmoflow_512();

@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Published, Zoo,
                                          Published{"vgg16", 138'357'544, 15.47, 0.02, 1000},
                                          Published{"vgg19", 143'667'240, 19.63, 0.02, 1000},
                                          Published{"googlenet", 6'998'552, 1.58, 0.01, 1000},
+                                         Published{"googlenet-256", 6'998'552, 1.58 * 64 / 49, 0.015, 1000},
                                          // By hand: sums over in x out x 9 x pixels, and in x out.
                                          Published{"vgg8", 3'248'202, 0.15487, 0.001, 10},
                                          Published{"mlp", 4'206'602, 0.0042045, 0.00001, 10},

@@ -83,5 +83,29 @@ TEST(DenseGradients, AreSaidByOneWord) {
     EXPECT_THROW(static_cast<void>(framework_of(profile("strided_gradients", "sparse"), Optimizer::sgd)), InputError);
 }
 
+// Images of 64 x 56 x 56 values, two a batch, in and out: read and written once more in f32, twice in f16, but not
+// those of 1 x 1 filters. Channel by channel only 16-bit ones are turned, of any filter.
+TEST(ImageLayouts, AreTurnedForTheLibrary) {
+    DeviceClass device;
+    device.peak[DataType::f32] = device.peak[DataType::f16] = {FlopRate{1e15}, "sheet"};
+    device.memory_bandwidth = {Bandwidth{1e12}, "sheet"};
+    const auto more = [&](const std::string& layout, DataType type, Window window) {
+        Framework framework = framework_of(profile("layout", layout), Optimizer::sgd);
+        framework.issue = {};
+        const Problem problem{Conv{64, 56, 56, 64, window}, Pass::forward, 2, type};
+        const Price known = price(problem, device);
+        return (with_overheads(known, problem, device, framework).time - known.time).value;
+    };
+    const double values = 2 * 64 * 56 * 56.0;
+    const Window three{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    EXPECT_NEAR(more("nhwc-turned", DataType::f32, three), 2 * 2 * 4 * values / 1e12, 1e-12);
+    EXPECT_NEAR(more("nhwc-turned", DataType::f16, three), 2 * 2 * 2 * 2 * values / 1e12, 1e-12);
+    EXPECT_NEAR(more("nhwc-turned", DataType::f16, {}), 0, 1e-12);
+    EXPECT_NEAR(more("nchw", DataType::f32, three), 0, 1e-12);
+    EXPECT_NEAR(more("nchw", DataType::f16, three), 2 * 2 * 2 * values / 1e12, 1e-12);
+    EXPECT_NEAR(more("nchw", DataType::f16, {}), 2 * 2 * 2 * values / 1e12, 1e-12);
+    EXPECT_THROW(framework_of(profile("layout", "nhwc"), Optimizer::sgd), InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::predict
