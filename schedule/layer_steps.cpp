@@ -138,6 +138,8 @@ int LayerSteps::send(int i, const Communication& op, Stream stream, std::string_
 int LayerSteps::receive(int i, const Communication& op, Stream stream, std::string_view what) {
     std::vector<int> after;
     if (ends_.size() >= 2) after.push_back(ends_[ends_.size() - 2]);
+    // A gradient that is handed on lies where the slot's next one comes: it must have left.
+    if (!context_.item.forward) after.push_back(last_gradient_sent());
     const AxisIndex axis{axis_index(context_.schedule.mesh, op.axis)};
     return context_.append(
         context_.name_of(i, what, ""), stream,

@@ -108,6 +108,26 @@ TEST(Copies, HoldNoMoreMicroBatchesThanKeepAllBusy) {
     EXPECT_THAT(in_flight, ElementsAre(4, 4, 2, 2, 2, 2, 2, 1));
 }
 
+// A gradient that a stage hands on lies in its slot until it has left; the next one of that slot comes after it,
+// however late the copy that it goes to is.
+TEST(Copies, ReceiveAGradientWhenItsSlotsLastOneHasLeft) {
+    const Schedule schedule = schedule_of(tower(6), "pipe=4:copies=2+1+1:microbatches=8", 4, 8);
+    const RankClass& middle = schedule.classes[2];
+    ASSERT_EQ(middle.slots, 3);
+    std::map<int, int> sent;  // by micro-batch
+    int found = 0;
+    for (std::size_t i = 0; i < middle.steps.size(); ++i) {
+        const Step& step = middle.steps[i];
+        if (step.stream == Stream::send_gradients) sent[std::get<Send>(step.action).micro_batch] = static_cast<int>(i);
+        if (step.stream != Stream::receive_gradients) continue;
+        const int micro_batch = std::get<Recv>(step.action).micro_batch;
+        if (micro_batch < middle.slots) continue;
+        EXPECT_THAT(step.after, testing::Contains(sent.at(micro_batch - middle.slots))) << step.name;
+        ++found;
+    }
+    EXPECT_EQ(found, 5);
+}
+
 TEST(Copies, HaveAsManyMicroBatchesAsRanksInWholeTurns) {
     EXPECT_EQ(schedule_of(tower(4), "pipe=3:copies=2+1", 3, 8).micro_batches, 4);
     EXPECT_EQ(schedule_of(tower(4), "pipe:copies=3x1+2", 5, 12).micro_batches, 6);
