@@ -2,27 +2,15 @@
 // What recipes say of transformers with experts, by figures made by hand.
 #include <gtest/gtest.h>
 
-#include "models/models.hpp"
-#include "predict/language_memory.hpp"
-#include "predict/language_time.hpp"
 #include "prices/tile_model.hpp"
+#include "tests/predict/language_example.hpp"
 
 namespace rehearse::predict {
 namespace {
 
-DeviceClass selene_gpu() { return models::load_machine("selene").classes.at(0); }
-const LanguageNode eight{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false, 1};
-
 // Eight blocks of 16 experts, two a row; 4 tokens of 4,096 values of 16 bits.
 LanguageModel few_tokens() {
-    LanguageModel m;
-    m.layers = 8;
-    m.hidden = 4096;
-    m.heads = 32;
-    m.key_heads = 8;
-    m.head_size = 128;
-    m.ffn = 14336;
-    m.vocabulary = 128256;
+    LanguageModel m = large();
     m.sequence = 4;
     m.experts = 16;
     m.top = 2;
@@ -32,7 +20,7 @@ LanguageModel few_tokens() {
 constexpr double rows_of_rank = 4 * 4096 * 2.0;
 
 double messages(const LanguagePlan& plan) {
-    return language_time(few_tokens(), plan, selene_gpu(), eight).messages.value;
+    return language_time(few_tokens(), plan, a100(), node_of_eight).messages.value;
 }
 
 // Two experts of 16 on eight devices are on 8 (1 - (7/8)^2) = 1.875 of them.
@@ -80,7 +68,7 @@ TEST(LanguageExperts, HideMessagesBesideAnotherMicroBatch) {
 TEST(LanguageExperts, TakeTheHostItsOperators) {
     LanguagePlan plan;
     plan.data = plan.experts = 8;
-    const auto compute = [&] { return language_time(few_tokens(), plan, selene_gpu(), eight).compute.value; };
+    const auto compute = [&] { return language_time(few_tokens(), plan, a100(), node_of_eight).compute.value; };
     const double all = compute();
     plan.graphs = HostGraphs::parts;
     const double some = compute();
@@ -96,10 +84,10 @@ TEST(LanguageExperts, SumGradientsByTheirOwnAdapter) {
     plan.experts = 8;
     plan.overlap = false;
     const BlockWeights weights = stage_weights(few_tokens(), plan, StageIndex{0});
-    EXPECT_NEAR(language_time(few_tokens(), plan, selene_gpu(), eight).gradients.value,
+    EXPECT_NEAR(language_time(few_tokens(), plan, a100(), node_of_eight).gradients.value,
                 6 * weights.dense * 15 / 16 / 160e9 + 6 * weights.experts / 2 / 20e9, 1e-9);
     plan.half_sums = true;
-    EXPECT_NEAR(language_time(few_tokens(), plan, selene_gpu(), eight).gradients.value,
+    EXPECT_NEAR(language_time(few_tokens(), plan, a100(), node_of_eight).gradients.value,
                 4 * weights.dense * 15 / 16 / 160e9 + 4 * weights.experts / 2 / 20e9, 1e-9);
 }
 
@@ -108,23 +96,23 @@ TEST(LanguageSums, HaveRoomBesideTheLastMicroBatch) {
     LanguageModel m = few_tokens();
     m.experts = 0;
     m.sequence = 1024;
-    LanguageNode slow = eight;
+    LanguageNode slow = node_of_eight;
     slow.outside = Bandwidth{1e9};
     slow.board.cards = 16;
     LanguagePlan plan;
     plan.data = 16;
     plan.microbatches = 4;
     plan.overlap = false;
-    const double seen = language_time(m, plan, selene_gpu(), slow).gradients.value;
+    const double seen = language_time(m, plan, a100(), slow).gradients.value;
     plan.overlap = true;
-    const LanguageTime time = language_time(m, plan, selene_gpu(), slow);
+    const LanguageTime time = language_time(m, plan, a100(), slow);
     EXPECT_NEAR(seen - time.gradients.value, time.compute.value / 4, 1e-9);
     plan.pipe = plan.chunks = 2;
     plan.data = 8;
     plan.overlap = false;
-    const double of_stages = language_time(m, plan, selene_gpu(), slow).gradients.value;
+    const double of_stages = language_time(m, plan, a100(), slow).gradients.value;
     plan.overlap = true;
-    const LanguageTime chunks = language_time(m, plan, selene_gpu(), slow);
+    const LanguageTime chunks = language_time(m, plan, a100(), slow);
     EXPECT_NEAR(of_stages - chunks.gradients.value, 1.5 * chunks.compute.value / 4, 1e-9);
 }
 
@@ -136,14 +124,14 @@ TEST(LanguageCasts, OfWeightsAreMadeOnceAStep) {
     const DeviceClass device = models::load_machine("eos").classes.at(0);
     LanguagePlan plan;
     plan.microbatches = 4;
-    const double of_16_bits = language_time(m, plan, device, eight).update.value;
+    const double of_16_bits = language_time(m, plan, device, node_of_eight).update.value;
     plan.type = DataType::fp8;
-    const LanguageTime once = language_time(m, plan, device, eight);
+    const LanguageTime once = language_time(m, plan, device, node_of_eight);
     const double blocks = 8 * weights_of(m, plan, 0).dense;
     const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
     EXPECT_NEAR(once.update.value - of_16_bits, 4 * blocks / memory, 1e-9);
     plan.zero = 3;
-    EXPECT_GT(language_time(m, plan, device, eight).compute, once.compute);
+    EXPECT_GT(language_time(m, plan, device, node_of_eight).compute, once.compute);
 }
 
 // ZeRO 3 of four micro-batches that keeps what it gathered moves 2 + 4 bytes a weight once, not 2 + 2 + 4 four times,
@@ -157,10 +145,10 @@ TEST(LanguageSums, AreMadeOnceWhereWeightsAreKept) {
     plan.zero = 3;
     plan.microbatches = 4;
     plan.overlap = false;
-    const DeviceClass device = selene_gpu();
+    const DeviceClass device = a100();
     const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
     const double weights = stage_weights(m, plan, StageIndex{0}).dense;
-    const auto gradients = [&] { return language_time(m, plan, device, eight).gradients.value; };
+    const auto gradients = [&] { return language_time(m, plan, device, node_of_eight).gradients.value; };
     EXPECT_NEAR(gradients(), weights * (4 * 8 * 7.0 / 8 / 230e9 + 4 * 14 / memory), 1e-9);
     plan.weights_kept = true;
     EXPECT_NEAR(gradients(), weights * (6 * 7.0 / 8 / 230e9 + 14 / memory), 1e-9);
@@ -205,7 +193,9 @@ TEST(LanguageParts, TakeTimeWhenComputedAgain) {
     m.dense_layers = 4;
     m.dense_ffn = 8192;
     m.latent = {512, 256, 64, 128};
-    const auto compute = [&m](const LanguagePlan& plan) { return language_time(m, plan, selene_gpu(), eight).compute; };
+    const auto compute = [&m](const LanguagePlan& plan) {
+        return language_time(m, plan, a100(), node_of_eight).compute;
+    };
     LanguagePlan plan;
     Seconds last = compute(plan);
     for (bool RecomputedParts::*part : {&RecomputedParts::norms, &RecomputedParts::activations,

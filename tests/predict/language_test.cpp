@@ -2,10 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "models/models.hpp"
-#include "predict/language_memory.hpp"
-#include "predict/language_time.hpp"
 #include "prices/tile_model.hpp"
+#include "tests/predict/language_example.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -95,27 +93,11 @@ TEST(LanguageMemory, SharesExpertsAndRowsOut) {
     EXPECT_LT(language_memory(small(), tensor).activations, whole);
 }
 
-DeviceClass a100() { return models::load_machine("selene").classes.at(0); }
-const LanguageNode node{8, Bandwidth{230e9}, Bandwidth{20e9}, 8, 1, 1, false, 1};
-
-LanguageModel large() {
-    LanguageModel m;
-    m.layers = 8;
-    m.hidden = 4096;
-    m.heads = 32;
-    m.key_heads = 8;
-    m.head_size = 128;
-    m.ffn = 14336;
-    m.vocabulary = 128256;
-    m.sequence = 4096;
-    return m;
-}
-
 // 6 operations a weight and token (but the embedding's), 3.5 times attention's 2 x 4096 x 4096 x 4096 / 2 x 2: at less
 // than the peak, and at more than a third of it.
 TEST(LanguageTime, IsBetweenThePeakAndAThirdOfIt) {
     const DeviceClass device = a100();
-    const LanguageTime time = language_time(large(), {}, device, node);
+    const LanguageTime time = language_time(large(), {}, device, node_of_eight);
     const double weights = 8 * (4096.0 * 128 * 80 + 3 * 4096.0 * 14336) + 128256 * 4096.0;
     const double work = 6 * weights * 4096 + 8 * 3.5 * 2 * 4096.0 * 4096 * 4096;
     const Seconds best = Flops{work} / device.peak.at(DataType::bf16).value;
@@ -131,24 +113,24 @@ TEST(LanguageTime, PaysForItsPlan) {
     LanguagePlan stages;
     stages.pipe = 4;
     stages.microbatches = 4;
-    const LanguageTime plain = language_time(large(), stages, device, node);
+    const LanguageTime plain = language_time(large(), stages, device, node_of_eight);
     EXPECT_GT(plain.bubble.value, 0);
     stages.chunks = 2;
-    EXPECT_NEAR(language_time(large(), stages, device, node).bubble / plain.bubble, 0.5, 1e-12);
+    EXPECT_NEAR(language_time(large(), stages, device, node_of_eight).bubble / plain.bubble, 0.5, 1e-12);
     LanguagePlan tensor;
     tensor.tensor = 8;
-    EXPECT_GT(language_time(large(), tensor, device, node).messages.value, 0);
+    EXPECT_GT(language_time(large(), tensor, device, node_of_eight).messages.value, 0);
     LanguagePlan again;
     again.recompute = Recomputation::full;
-    EXPECT_GT(language_time(large(), again, device, node).compute,
-              1.2 * language_time(large(), {}, device, node).compute)
+    EXPECT_GT(language_time(large(), again, device, node_of_eight).compute,
+              1.2 * language_time(large(), {}, device, node_of_eight).compute)
         << "one pass of three and a half, the scores not";
     LanguagePlan data;
     data.data = 8;
     data.overlap = false;
-    const LanguageTime seen = language_time(large(), data, device, node);
+    const LanguageTime seen = language_time(large(), data, device, node_of_eight);
     data.overlap = true;
-    EXPECT_GT(seen.gradients, language_time(large(), data, device, node).gradients);
+    EXPECT_GT(seen.gradients, language_time(large(), data, device, node_of_eight).gradients);
 }
 
 LanguagePlan pytorch() {
@@ -162,7 +144,9 @@ DeviceClass h100() { return models::load_machine("eos").classes.at(0); }
 
 TEST(LanguageTime, TellsRecipesApart) {
     const DeviceClass device = h100();
-    const auto compute = [&](const LanguagePlan& plan) { return language_time(large(), plan, device, node).compute; };
+    const auto compute = [&](const LanguagePlan& plan) {
+        return language_time(large(), plan, device, node_of_eight).compute;
+    };
     LanguagePlan eager = pytorch();
     eager.compiled = false;
     EXPECT_GT(compute(eager), compute(pytorch()));
@@ -190,10 +174,10 @@ TEST(LanguageTime, HidesMessagesOfAsynchronousTensorGroups) {
         plan.sequence_parallel = true;
         plan.type = type;
         plan.float8 = Float8Scaling::tensorwise;
-        const Seconds seen = language_time(large(), plan, device, node).messages;
+        const Seconds seen = language_time(large(), plan, device, node_of_eight).messages;
         plan.async_tensor = true;
         const double left = type == DataType::fp8 ? 0.85 : 0.7;
-        EXPECT_NEAR(language_time(large(), plan, device, node).messages / seen, left, 1e-9);
+        EXPECT_NEAR(language_time(large(), plan, device, node_of_eight).messages / seen, left, 1e-9);
     }
 }
 
@@ -204,9 +188,9 @@ TEST(LanguageTime, WaitsForTheLastPartOfACausalSequence) {
     longest.sequence = 16 * 1024 * 1024;
     LanguagePlan plan = pytorch();
     plan.context = 4;
-    const Seconds uneven = language_time(longest, plan, device, node).compute;
+    const Seconds uneven = language_time(longest, plan, device, node_of_eight).compute;
     plan.software = LanguageSoftware::megatron;
-    EXPECT_NEAR(uneven / language_time(longest, plan, device, node).compute, 1.75, 0.02);
+    EXPECT_NEAR(uneven / language_time(longest, plan, device, node_of_eight).compute, 1.75, 0.02);
 }
 
 // 4 tokens a rank of 4,096 values of 16 bits, each to two experts. On eight ranks of a node seven eighths of both leave
@@ -222,15 +206,15 @@ TEST(LanguageTime, SendsARowOnceToEachNodeOfItsExperts) {
     const double rows = 4 * 4096 * 2.0;
     LanguagePlan plan;
     plan.data = plan.experts = 8;
-    EXPECT_NEAR(language_time(m, plan, device, node).messages.value,
+    EXPECT_NEAR(language_time(m, plan, device, node_of_eight).messages.value,
                 8 * 4 * (2 * 7.0 / 8 * rows / (0.75 * 230e9) + 33e-6), 1e-12);
     plan.data = plan.experts = 16;
-    EXPECT_NEAR(language_time(m, plan, device, node).messages.value, 8 * 4 * (0.75 * rows / (0.75 * 20e9) + 33e-6),
-                1e-12);
+    EXPECT_NEAR(language_time(m, plan, device, node_of_eight).messages.value,
+                8 * 4 * (0.75 * rows / (0.75 * 20e9) + 33e-6), 1e-12);
 }
 
 // Two nodes of eight: a node's eight adapters of 20 GB/s carry a group's 15/16 of 2 + 2 + 4 bytes a weight; copies
-// read and write 14 in memory. With tensor ranks a group has one adapter a node, and an eighth of the weights.
+// read and write 14 in memory. With tensor ranks a group has one adapter a node_of_eight, and an eighth of the weights.
 TEST(LanguageTime, SendsWeightsByAllAdaptersOfANode) {
     const DeviceClass device = h100();
     LanguagePlan plan = pytorch();
@@ -240,12 +224,12 @@ TEST(LanguageTime, SendsWeightsByAllAdaptersOfANode) {
     const BlockWeights weights = stage_weights(large(), plan, StageIndex{0});
     const double memory = device.memory_bandwidth.value.value * device.tiles->memory.value;
     const double copied = 14 * weights.dense / memory;
-    EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
+    EXPECT_NEAR(language_time(large(), plan, device, node_of_eight).gradients.value,
                 8 * weights.dense * 15 / 16 / 160e9 + copied, 1e-9);
     plan.data = 2;
     plan.tensor = 8;
     const BlockWeights share = stage_weights(large(), plan, StageIndex{0});
-    EXPECT_NEAR(language_time(large(), plan, device, node).gradients.value,
+    EXPECT_NEAR(language_time(large(), plan, device, node_of_eight).gradients.value,
                 8 * share.dense / 2 / 20e9 + 14 * share.dense / memory, 1e-9);
 }
 
@@ -254,8 +238,8 @@ TEST(LanguageTime, IsOfTheBoard) {
     const DeviceClass device = h100();
     LanguagePlan plan;
     plan.data = 8;
-    LanguageNode slower = node;
-    const LanguageTime plain = language_time(large(), plan, device, node);
+    LanguageNode slower = node_of_eight;
+    const LanguageTime plain = language_time(large(), plan, device, node_of_eight);
     slower.board.cards = 1;
     EXPECT_NEAR(language_time(large(), plan, device, slower).compute / plain.compute, 1 + 1.43 * 0.05 / 2.85, 1e-3);
     slower.board = {};
@@ -270,7 +254,7 @@ TEST(LanguageTime, IsOfTheBoard) {
 TEST(LanguageTime, SaysWhatADeviceLacks) {
     DeviceClass device = a100();
     device.peak.erase(DataType::bf16);
-    EXPECT_THROW(language_time(large(), {}, device, node), InputError);
+    EXPECT_THROW(language_time(large(), {}, device, node_of_eight), InputError);
 }
 
 }  // namespace
