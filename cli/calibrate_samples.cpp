@@ -5,6 +5,7 @@
 
 #include "calibrate/collective_times.hpp"
 #include "cli/calibrate_report.hpp"
+#include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"

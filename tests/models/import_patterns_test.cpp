@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/models.hpp"
+#include "tests/models/onnx_file.hpp"
 
 namespace rehearse::models {
 namespace {
