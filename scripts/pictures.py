@@ -9,6 +9,7 @@ to 6 pixels each way, mirrored or not, of any contrast, with a share of a textur
 Read once (`--order given`), each picture is new when it comes, so that its loss is that of a test.
 """
 import argparse
+import os
 
 import h5py
 import numpy as np
@@ -56,6 +57,8 @@ def main():
     asked = parser.parse_args()
     if asked.samples < 1 or asked.prototypes < 1 or not 0 <= asked.other < 0.5 or asked.noise < 0:
         parser.error("--samples and --prototypes are at least 1, --other is from 0 to below 0.5, --noise at least 0")
+    if os.path.lexists(asked.file):
+        parser.error(f"{asked.file} exists: remove it, or choose another name")
     generator = np.random.default_rng(asked.seed)
     known = textures(generator, asked.prototypes)
     labels = generator.integers(CLASSES, size=asked.samples)

@@ -49,6 +49,9 @@ def main():
         _, noisy, _ = made(folder, "e.h5", "--samples", "500", "--noise", "2")
         assert abs(noisy.var() - (4 + (0.65 ** 2 + 0.35 ** 2) * 13 / 12)) < 0.1, noisy.var()
 
+        there = path.read_bytes()
+        kept = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True, check=False)
+        assert kept.returncode == 2 and "exists" in kept.stderr and path.read_bytes() == there, kept.stderr
         refused = subprocess.run([sys.executable, SCRIPT, path, "--other", "0.5"], capture_output=True, text=True,
                                  check=False)
         assert refused.returncode == 2 and "below 0.5" in refused.stderr, refused.stderr
