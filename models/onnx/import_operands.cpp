@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/onnx/importer.hpp"
+#include "models/onnx/infer.hpp"
 
 namespace rehearse::models {
 namespace {
@@ -71,8 +72,13 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         all.start.push_back(each_once ? name : tensor);
         all.given.places.emplace_back();
         if (!known) all.given.not_run = fmt::format("'{}' is computed from weights: no kernel takes its slope", name);
-        if (known && !each_once && graph.keeps_values())
-            all.given.places.back() = chosen(value, *read, *graph.sample(node.output(0)));
+        if (known && !each_once && graph.keeps_values()) {
+            const Shape sample = *graph.sample(node.output(0));
+            if (broadcast(*read, sample) != sample)
+                graph.fail(node, fmt::format("'{}' of {} does not broadcast to {}", name, to_string(*read),
+                                             to_string(sample)));
+            all.given.places.back() = chosen(value, *read, sample);
+        }
     }
 }
 
