@@ -12,6 +12,13 @@ namespace rehearse::models {
 
 namespace {
 
+constexpr double most_places = 1 << 28;  // that are kept, 4 bytes each
+
+// How many elements `picked` picks.
+double count_of_picked(const Shape& table, std::size_t axis, std::size_t indices) {
+    return static_cast<double>(elements(table)) / static_cast<double>(table[axis]) * static_cast<double>(indices);
+}
+
 // Which element of a sample of the table each of the result is, where whole slices along an axis are picked.
 std::vector<std::int32_t> picked(const Shape& table, std::size_t axis, const std::vector<std::int64_t>& indices) {
     const auto along = static_cast<std::ptrdiff_t>(axis);
@@ -27,10 +34,6 @@ std::vector<std::int32_t> picked(const Shape& table, std::size_t axis, const std
     }
     return places;
 }
-
-}  // namespace
-
-namespace {
 
 // Where each index of a GatherElements, GatherND, ScatterElements or ScatterND leads in the table's sample; nothing
 // where indices are not known, differ from sample to sample, or lead from one to another.
@@ -56,7 +59,6 @@ std::optional<std::vector<std::int32_t>> places_in_sample(const Import& import, 
     const std::int64_t slice =
         rows ? elements(Shape(dims.begin() + static_cast<std::ptrdiff_t>(paired + deep), dims.end())) : 1;
     // All samples together have what is taken, each the same number of places.
-    constexpr double most_places = 1 << 28;
     const double taken = static_cast<double>(where.data->size() / deep) * static_cast<double>(slice);
     if (taken != static_cast<double>(count) * static_cast<double>(batch) || taken > most_places) return std::nullopt;
     // Of the first `paired` axes each index leads to where it stands itself.
@@ -140,7 +142,8 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
     }
     const auto indices = import.graph.numbers(node.input(1));
     const auto axis = axis_of_sample(table, shape, integer(node, "axis", 0));
-    const bool known = where.kind == Value::Kind::constant && node.op_type() == "Gather" && indices && axis &&
+    const bool known = where.kind == Value::Kind::constant && node.op_type() == "Gather" && indices &&
+                       !indices->empty() && axis && count_of_picked(shape, *axis, indices->size()) <= most_places &&
                        std::ranges::all_of(*indices, [size = shape[*axis]](std::int64_t index) {
                            return index >= -size && index < size;
                        });
