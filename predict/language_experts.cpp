@@ -14,8 +14,6 @@ namespace {
 // products (counted in Megatron-LM 0014f13, megatron/core/transformer/moe/token_dispatcher.py and router.py). Where
 // CUDA graphs hold attention and router, these are one, and what sends rows and the products are left.
 constexpr double operators_of_experts = 45, operators_beside_graphs = 15;
-// A bias is added to the rows of each expert by itself (split, multiplied by the probability, added, joined).
-constexpr double operators_of_biases = 3, operators_of_bias = 2;
 
 double number(std::int64_t value) { return static_cast<double>(value); }
 
@@ -65,14 +63,14 @@ void LanguageBlock::dispatch(Work& work, double taken) const {
 // Counted in Megatron-Core's TEGroupedMLP (experts.py; AutoModel's is alike). Values of the second product's rows: the
 // bias times the probability is written; added; joined; backward the gradient of both is written and summed, and the
 // parts joined. Where probabilities are f32 - dispatchers that send a row once know no others - so is all of this, and
-// cast before and after. A clamped gate is cut into halves, clamped, and joined in kernels of their own (bias_geglu);
+// cast before and after; that each expert's rows are added to by themselves costs the host little, for these are no
+// operators of modules. A clamped gate is cut into halves, clamped, and joined in kernels of their own (bias_geglu);
 // PyTorch compiles it.
 void LanguageBlock::add_biases(Work& work, double taken) const {
     const double values = taken * number(m_.hidden), gate = taken * number(m_.expert_ffn);
     if (m_.biases) {
         const bool wide = p_.expert_rows == ExpertRows::once;
         work.experts += {moved((wide ? 28 : 12) * values), moved((wide ? 40 : 16) * values)};
-        work.operators += operators_of_biases + operators_of_bias * number(m_.experts) / number(p_.experts);
     }
     if (m_.clamped && !p_.is_pytorch()) {
         work.experts += {moved(16 * gate), moved(20 * gate)};

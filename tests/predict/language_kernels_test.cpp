@@ -135,17 +135,6 @@ TEST(LanguageKernels, PassOverRowsForBiasesAndClamps) {
     EXPECT_EQ(more(clamped).forward.value, 0);
 }
 
-// 4 tokens wait for the host: three operators more, and two an expert of its own.
-TEST(LanguageKernels, IssueABiasForEachExpert) {
-    LanguageModel m = mixture();
-    m.sequence = 4;
-    LanguagePlan plan;
-    plan.data = plan.experts = 8;
-    const Seconds without = of_block(m, plan).forward;
-    m.biases = true;
-    EXPECT_NEAR((of_block(m, plan).forward - without).value, (3 + 2 * 2) * 38e-6, 1e-12);
-}
-
 // Every other block sees 128 keys and half a tile instead of 2,048 in the mean.
 TEST(LanguageKernels, SeeAWindowInEveryOtherBlock) {
     LanguageModel m = large();
