@@ -55,9 +55,11 @@ public:
         return sum;
     }
 
-    // Experts' rows go and come back in each pass.
+    // Experts' rows go and come back in each pass, and once more where whole blocks are computed again (AutoModel's
+    // apply_ac keeps the router's product alone; Megatron-Core's full granularity keeps nothing).
     Seconds of_experts(std::int64_t index) const {
-        return p_.experts > 1 && m_.has_experts(index) ? 4 * (of_experts() + start) : Seconds{0};
+        const double ways = p_.recompute == Recomputation::full ? 6 : 4;
+        return p_.experts > 1 && m_.has_experts(index) ? ways * (of_experts() + start) : Seconds{0};
     }
 
     // Forward and backward. Megatron's ranks send their share of the rows, DeepSpeed's all of them.
