@@ -40,6 +40,7 @@ public:
     double element() const { return element_; }  // bytes of a value of a row
 
 private:
+    bool fused_experts() const { return p_.fused_experts && !m_.biases; }
     double hidden() const { return static_cast<double>(m_.hidden); }
     /// A block's kernels without those that are computed again.
     struct Work {

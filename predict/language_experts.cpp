@@ -24,7 +24,8 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 // the time in which tiles are begun and stored, where it is longer. Of 23 such products of SimuMax's B200, with 128 to
 // 9,832 rows, the three passes are met to 4 % in the mean (a test holds ten); hidden, weights would make them 20 % too
 // fast (github MooreThreads/SimuMax configs/system/b200_bf16_ceperm.json, group_matmul). Transformer Engine's fused
-// kernel does all experts in one, and hides them.
+// kernel does all experts in one, and hides them; it takes none with biases (TransformerEngine 000c273,
+// ops/fused/forward_grouped_mlp.py).
 Passes LanguageBlock::expert_products(double rows, double columns, double depth, double experts, DataType type) const {
     const TileModel& tiles = type == DataType::fp8 ? tiles_8bit_ : tiles_;
     const TileModel& bare = type == DataType::fp8 ? bare_tiles_8bit_ : bare_tiles_;
@@ -35,7 +36,7 @@ Passes LanguageBlock::expert_products(double rows, double columns, double depth,
     const double summed = p_.is_pytorch() ? element_ : p_.half_sums ? 2 * element_ : 8;
     const auto one = [&](const ProductSizes& sizes, double alone, double all) {
         const Seconds hidden = std::max(tiles_time(sizes, count, tiles, device_, type), moved(all));
-        if (p_.fused_experts) return hidden;
+        if (fused_experts()) return hidden;
         return std::max(hidden, tiles_time(sizes, count, bare, device_, type) + moved(alone));
     };
     const double used = value * weights, sums = summed * weights;
@@ -64,13 +65,15 @@ void LanguageBlock::dispatch(Work& work, double taken) const {
 // bias times the probability is written; added; joined; backward the gradient of both is written and summed, and the
 // parts joined. Where probabilities are f32 - dispatchers that send a row once know no others - so is all of this, and
 // cast before and after; that each expert's rows are added to by themselves costs the host little, for these are no
-// operators of modules. A clamped gate is cut into halves, clamped, and joined in kernels of their own (bias_geglu);
-// PyTorch compiles it.
+// operators of modules. AutoModel does so with the first product, too, without probabilities. A clamped gate is cut
+// into halves, clamped, and joined in kernels of their own (bias_geglu); PyTorch compiles it.
 void LanguageBlock::add_biases(Work& work, double taken) const {
     const double values = taken * number(m_.hidden), gate = taken * number(m_.expert_ffn);
     if (m_.biases) {
         const bool wide = p_.expert_rows == ExpertRows::once;
         work.experts += {moved((wide ? 28 : 12) * values), moved((wide ? 40 : 16) * values)};
+        const double first = p_.is_pytorch() ? (m_.gated ? 2 : 1) * gate : 0;
+        work.experts += {moved(8 * first), moved(6 * first)};
     }
     if (m_.clamped && !p_.is_pytorch()) {
         work.experts += {moved(16 * gate), moved(20 * gate)};
@@ -89,17 +92,17 @@ double LanguageBlock::add_experts(Work& work) const {
     work.products += expert_products(rows, h, width, mine, p_.type);
     if (p_.type == DataType::fp8) {
         // The fused kernels write what they give the second product, and its gradient the first, in 8 bits.
-        const double fused = p_.fused_experts ? 0 : 1;
+        const double fused = fused_experts() ? 0 : 1;
         cast(work, taken * h, fused * taken * first * width, mine * h * first * width, Side::none);
         cast(work, fused * taken * width, taken * h, mine * h * width, Side::none);
     }
-    const double between = p_.fused_experts ? 0 : (first + 1) * taken * width;
+    const double between = fused_experts() ? 0 : (first + 1) * taken * width;
     if (p_.again.activations) work.again += moved(between * element_);
     work.operators += p_.graphs == HostGraphs::parts ? operators_beside_graphs : operators_of_experts;
     work.products += product(tokens_, number(m_.experts), h, 1, p_.row_type());
     if (!m_.has_latent()) work.kernels *= 2;
     dispatch(work, taken);
-    if (!p_.fused_experts) add_biases(work, taken);
+    add_biases(work, taken);
     return shared + between;
 }
 

@@ -86,6 +86,11 @@ TEST(LanguageKernels, OfFusedExpertsHideTheirWeights) {
     EXPECT_NEAR(forward().value, 56 * wave * 7168 + 2 * 32.0 * 4096 * 7168 / bandwidth(device), 1e-9);
     plan.fused_experts = true;
     EXPECT_NEAR(forward().value, 56 * wave * (7168 + 132), 1e-9);
+    LanguageModel m = mixture();
+    m.biases = true;
+    EXPECT_GT(LanguageBlock(m, plan, device, {}).expert_products(2048, 4096, 7168, 32, DataType::bf16).forward,
+              forward())
+        << "none with biases";
 }
 
 // 8,192 rows of 4,096 values on eight ranks: to each expert 6 + 2/2 passes each way, once to each device 2 + 2 x 1.875
@@ -133,6 +138,8 @@ TEST(LanguageKernels, PassOverRowsForBiasesAndClamps) {
     EXPECT_NEAR(more(clamped).backward.value, 20 * gate, 1e-9);
     plan.software = LanguageSoftware::pytorch;
     EXPECT_EQ(more(clamped).forward.value, 0);
+    EXPECT_NEAR(more(biases).forward.value, 28 * value + 8 * 2 * gate, 1e-9) << "of both products";
+    EXPECT_NEAR(more(biases).backward.value, 40 * value + 6 * 2 * gate, 1e-9);
 }
 
 // Every other block sees 128 keys and half a tile instead of 2,048 in the mean.
