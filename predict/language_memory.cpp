@@ -139,9 +139,11 @@ LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& p
     double kept = 0;
     for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block)
         kept += use.block_bytes(block);
+    const double losses = 1 + static_cast<double>(model.extra_tokens);
+    if (stage + 1 == plan.pipe) kept += (losses - 1) * use.block_bytes(model.layers - 1);
     const std::int64_t begun = std::min(plan.pipe - stage, plan.microbatches);
     memory.activations = Bytes{kept * static_cast<double>(begun)};
-    if (stage + 1 == plan.pipe) memory.loss = Bytes{use.loss_bytes()};
+    if (stage + 1 == plan.pipe) memory.loss = Bytes{losses * use.loss_bytes()};
     memory.stand_ins = Bytes{use.stand_in_bytes(blocks)};
     memory.messages = Bytes{use.message_bytes()};
     return memory;

@@ -20,6 +20,8 @@ struct LanguageBoard {
     double memory = 0;                       // share of the memory bandwidth
     AttentionShares flash, library;          // FlashAttention-2; the vendor's library (cuDNN)
     double wide = 1;                         // speed of attention with keys of more than 128 values over these
+    double exponentials = 0;                 // a second, of the board; 0: not known, and attention is its products
+    double measured_exponentials = 0;        // of the board that the attention shares were measured on
     std::int64_t cards = 8;                  // whose slowest the shares contain
     Seconds issue{38e-6};                    // of an operator, by the host (models/software.toml: PyTorch on vTrain's)
 };
@@ -34,6 +36,7 @@ struct LanguageNode {
     double all_to_all_across = 1;  // of `inside`, all-to-alls
     bool shared = false;           // rings of several groups go the same way
     double several_across = 1;     // of `inside`, such rings together
+    double all_to_all = 0.75;      // of a ring's rate within a node: many small messages
     LanguageBoard board{};
 };
 

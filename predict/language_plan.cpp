@@ -12,6 +12,18 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 }  // namespace
 
 StageBlocks blocks_of(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage) {
+    if (model.extra_tokens > 0) {
+        const std::int64_t parts = plan.pipe * plan.chunks, full = (model.layers + parts - 1) / parts;
+        const auto in_stage = [&](std::int64_t of) {
+            std::int64_t count = 0;
+            for (std::int64_t part = of; part < parts; part += plan.pipe)
+                count += std::clamp<std::int64_t>(model.layers - part * full, 0, full);
+            return count;
+        };
+        StageBlocks blocks{0, in_stage(stage)};
+        for (std::int64_t before = 0; before < stage; ++before) blocks.first += in_stage(before);
+        return blocks;
+    }
     const std::int64_t each = model.layers / plan.pipe, more = model.layers % plan.pipe;
     return {stage * each + std::min<std::int64_t>(stage, more), each + (stage < more ? 1 : 0)};
 }
@@ -47,7 +59,15 @@ BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan,
     }
     const double table = number(model.vocabulary) * number(model.hidden) / number(plan.tensor);
     if (stage == 0) sum.dense += table;
-    if (stage + 1 == plan.pipe) sum.dense += table + number(model.hidden);
+    if (stage + 1 == plan.pipe) {
+        sum.dense += table + number(model.hidden);
+        // Rows of the last block and of the next token are joined: 2 h of them become h.
+        for (std::int64_t token = 0; token < model.extra_tokens; ++token) {
+            const BlockWeights some = weights_of(model, plan, model.layers - 1);
+            sum.dense += some.dense + 2 * number(model.hidden * model.hidden);
+            sum.experts += some.experts;
+        }
+    }
     return sum;
 }
 

@@ -18,12 +18,16 @@ struct LatentAttention {
 
 /// Decoder of `layers` blocks. `experts` 0: none; else the first `dense_layers` blocks have `dense_ffn`, the others a
 /// router, `shared_experts` and `experts` of `expert_ffn`, each token going to `top`. `gated`: two matrices before the
-/// product (SwiGLU), one where not.
+/// product (SwiGLU), one where not. `window` > 0: attention of every other block sees so many keys and itself.
+/// `biases`: experts' products have some, `clamped`: their gate and its pair are cut off (both GPT-OSS).
+/// `extra_tokens`: blocks after the last, each with scores and a loss of its own, that predict one token more
+/// (DeepSeek-V3 2024, section 2.2).
 struct LanguageModel {
     std::int64_t layers = 1, hidden = 1, heads = 1, key_heads = 1, head_size = 1, ffn = 1, vocabulary = 1, sequence = 1;
     std::int64_t experts = 0, top = 0, expert_ffn = 0, shared_experts = 0, dense_ffn = 0, dense_layers = 0;
     LatentAttention latent;
-    bool gated = true;
+    bool gated = true, biases = false, clamped = false;
+    std::int64_t window = 0, extra_tokens = 0;
 
     bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
     bool has_latent() const { return latent.key_rank > 0; }
@@ -84,6 +88,10 @@ struct LanguagePlan {
     bool weights_kept = false;      // ZeRO 3: gathered and summed once a step, and whole in between
     bool half_sums = false;         // gradients are summed in 16 bits
     HostGraphs graphs = HostGraphs::none;
+    bool fused_experts = false;  // their products cast and activate what they give (Transformer Engine's CuTe kernels)
+    bool library_attention = false;  // PyTorch's programs, too, take the vendor's
+    bool attention_8bit = false;     // attention multiplies in 8 bits
+    bool library_norms = false;      // normalizations and rotations by Transformer Engine's kernels
     std::int64_t microbatch = 1, microbatches = 1;
     DataType type = DataType::bf16;
 
@@ -102,7 +110,9 @@ struct LanguagePlan {
     DataType row_type() const { return type == DataType::fp8 ? DataType::bf16 : type; }
 };
 
-/// Returns the blocks of a stage: equally many, the first ones with one more.
+/// Returns the blocks of a stage: equally many, the first ones with one more. Where blocks for extra tokens follow the
+/// last, all stages and chunks but the last ones are full, since they and their scores are the last one's (layouts of
+/// Megatron Bridge's recipe of DeepSeek-V3).
 struct StageBlocks {
     std::int64_t first = 0, count = 0;
 };

@@ -14,10 +14,10 @@ namespace rehearse::predict {
 
 namespace {
 
-constexpr double of_all_to_all = 0.75;  // of a ring's rate: many small messages
 // DeepEP's kernels move 153 and 158 of 160 GB/s within a node of H800, and 43 to 47 GB/s between nodes by adapters of
 // 50, where rings move 40 (github deepseek-ai/DeepEP, README; calibrate/llm/nodes.csv).
 constexpr double of_dispatch_inside = 0.96, of_dispatch_outside = 44.0 / 40;
+constexpr double of_all_to_all_outside = 0.75;  // of a ring's rate: many small messages
 // That a collective within a node takes whatever it moves: 23 + 9 us of gathers, 26 + 8 of sums on eight B200 (github
 // MooreThreads/SimuMax configs/system/b200_bf16_ceperm.json).
 constexpr Seconds start{33e-6};
@@ -55,9 +55,11 @@ public:
         return sum;
     }
 
-    // Experts' rows go and come back in each pass.
+    // Experts' rows go and come back in each pass, and once more where whole blocks are computed again (AutoModel's
+    // apply_ac keeps the router's product alone; Megatron-Core's full granularity keeps nothing).
     Seconds of_experts(std::int64_t index) const {
-        return p_.experts > 1 && m_.has_experts(index) ? 4 * (of_experts() + start) : Seconds{0};
+        const double ways = p_.recompute == Recomputation::full ? 6 : 4;
+        return p_.experts > 1 && m_.has_experts(index) ? ways * (of_experts() + start) : Seconds{0};
     }
 
     // Forward and backward. Megatron's ranks send their share of the rows, DeepSpeed's all of them.
@@ -92,13 +94,13 @@ private:
         const auto distinct = [top](double places) { return places * (1 - std::pow(1 - 1 / places, top)); };
         const bool once = p_.expert_rows == ExpertRows::once;
         const double copies = once ? distinct(e) : top;
-        const Bandwidth inside = (once ? of_dispatch_inside : of_all_to_all) *
+        const Bandwidth inside = (once ? of_dispatch_inside : node_.all_to_all) *
                                  (p_.experts > node_.half ? node_.all_to_all_across : 1) * node_.inside;
         if (p_.experts <= node_.devices) return copies * (e - 1) / e * rows / inside;
         const double nodes = e / number(node_.devices);
         const double allowed = p_.nodes_of_row > 0 ? std::min(nodes, number(p_.nodes_of_row)) : nodes;
         const double sent = p_.expert_rows == ExpertRows::each ? top : distinct(allowed);
-        const Bandwidth outside = (once ? of_dispatch_outside : of_all_to_all) * node_.outside;
+        const Bandwidth outside = (once ? of_dispatch_outside : of_all_to_all_outside) * node_.outside;
         return std::max(sent * (nodes - 1) / nodes * rows / outside, copies * rows / inside);
     }
 
@@ -138,13 +140,20 @@ StageTime stage_time(const LanguageModel& model, const LanguagePlan& plan, const
                      const Messages& messages, StageIndex stage) {
     StageTime time;
     Seconds experts{};
+    const auto add = [&](std::int64_t index) {
+        time.compute += block.block(index).both();
+        time.messages += messages.of_block();
+        experts += messages.of_experts(index);
+    };
     const StageBlocks blocks = blocks_of(model, plan, stage);
-    for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
-        time.compute += block.block(i).both();
-        experts += messages.of_experts(i);
+    for (std::int64_t i = blocks.first; i < blocks.first + blocks.count; ++i) add(i);
+    if (stage + 1 == plan.pipe) {
+        time.compute += block.scores().both();
+        for (std::int64_t token = 0; token < model.extra_tokens; ++token) {
+            add(model.layers - 1);
+            time.compute += block.joined_rows().both() + block.scores().both();
+        }
     }
-    time.messages = number(blocks.count) * messages.of_block();
-    if (stage + 1 == plan.pipe) time.compute += block.scores().both();
     if (plan.experts_beside) {
         const Seconds beside = std::min(experts, time.compute);
         experts = experts - beside + processors_of_messages * beside;

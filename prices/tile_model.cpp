@@ -187,8 +187,8 @@ bool known_in(DataType type, const Op& op) {
 
 }  // namespace
 
-Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
-                     DataType type) {
+Seconds tiles_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                   DataType type) {
     const double m = sizes.m, n = sizes.n, k = sizes.k, products = static_cast<double>(count);
     const FlopRate processor = device.peak.at(type).value * (model.large_tile.value / model.processors.value);
     const Bandwidth memory = device.memory_bandwidth.value * model.memory.value;
@@ -210,10 +210,16 @@ Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileMo
         }
     }
     const bool in_pieces = aligned(m, type) && aligned(n, type) && aligned(k, type);
-    if (type != DataType::f32 && !in_pieces) best = model.unaligned.value * best;
+    return type != DataType::f32 && !in_pieces ? model.unaligned.value * best : best;
+}
+
+Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                     DataType type) {
+    const double m = sizes.m, n = sizes.n, k = sizes.k, products = static_cast<double>(count);
     const Bytes made = size_of(type == DataType::fp8 ? DataType::bf16 : type);
     const Bytes moved = products * ((m * k + k * n) * size_of(type) + m * n * made);
-    return std::max(best, moved / memory);
+    return std::max(tiles_time(sizes, count, model, device, type),
+                    moved / (device.memory_bandwidth.value * model.memory.value));
 }
 
 TileModel with_software(TileModel chip, const Software& software, Sourced<Seconds> launch) {

@@ -45,7 +45,11 @@ bool has_tiles(const Machine& machine);
 /// well, and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
 
-/// Seconds of a product on the device, without the host.
+/// Seconds of a product's tiles, wave by wave, where memory keeps up with them.
+Seconds tiles_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
+                   DataType type);
+
+/// Seconds of a product on the device, without the host: its tiles or what it moves, whichever is longer.
 Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
                      DataType type);
 

@@ -45,6 +45,13 @@ predict::RecomputedParts parts_of(const Csv& table, std::size_t row) {
 
 bool fits(const std::string& recipe, const std::string& run) { return recipe == "*" || recipe == run; }
 
+std::string_view shipped(std::string_view name) {
+    const auto files = language_files();
+    const auto file = std::ranges::find(files, name, &PublishedFile::name);
+    require(file != files.end(), "the tables are built in");
+    return file->text;
+}
+
 }  // namespace
 
 LanguageRecipes::LanguageRecipes(std::string_view text, const std::string& origin) {
@@ -52,7 +59,8 @@ LanguageRecipes::LanguageRecipes(std::string_view text, const std::string& origi
     for (std::size_t i = 0; i < table.size(); ++i) {
         Recipe recipe;
         recipe.of = {table.text(i, "source"),    table.text(i, "model"), table.text(i, "device"),
-                     table.text(i, "precision"), table.text(i, "pipe"),  table.text(i, "experts")};
+                     table.text(i, "precision"), table.text(i, "pipe"),  table.text(i, "chunks"),
+                     table.text(i, "experts")};
         const std::string& again = table.text(i, "recompute");
         recipe.recompute_as_printed = again == "-";
         if (again != "-" && again != "none") recipe.plan.again = parts_of(table, i);
@@ -65,6 +73,12 @@ LanguageRecipes::LanguageRecipes(std::string_view text, const std::string& origi
         recipe.plan.async_tensor = chosen<bool>(table, i, "tensor", {{"yes", true}, {"no", false}});
         recipe.plan.weights_kept = chosen<bool>(table, i, "kept", {{"yes", true}, {"no", false}});
         recipe.plan.half_sums = chosen<bool>(table, i, "sums", {{"16", true}, {"32", false}});
+        recipe.plan.fused_experts = chosen<bool>(table, i, "fused", {{"yes", true}, {"no", false}});
+        const std::string& attention = table.text(i, "attention");
+        recipe.plan.library_attention =
+            chosen<bool>(table, i, "attention", {{"own", false}, {"library", true}, {"library8", true}});
+        recipe.plan.attention_8bit = attention == "library8";
+        recipe.plan.library_norms = chosen<bool>(table, i, "norms", {{"own", false}, {"library", true}});
         recipes_.push_back(std::move(recipe));
     }
 }
@@ -73,7 +87,7 @@ bool LanguageRecipes::apply(const RecipeKey& run, predict::LanguagePlan& plan) c
     const auto found = std::ranges::find_if(recipes_, [&](const Recipe& each) {
         return run.source.find(each.of.source) != std::string::npos && fits(each.of.model, run.model) &&
                fits(each.of.device, run.device) && fits(each.of.precision, run.precision) &&
-               fits(each.of.pipe, run.pipe) && fits(each.of.experts, run.experts);
+               fits(each.of.pipe, run.pipe) && fits(each.of.chunks, run.chunks) && fits(each.of.experts, run.experts);
     });
     if (found == recipes_.end()) return false;
     if (!found->recompute_as_printed) {
@@ -87,18 +101,48 @@ bool LanguageRecipes::apply(const RecipeKey& run, predict::LanguagePlan& plan) c
     plan.weights_kept = found->plan.weights_kept && plan.zero == 3;
     plan.half_sums = found->plan.half_sums;
     plan.async_tensor = found->plan.async_tensor && plan.tensor > 1;
+    plan.fused_experts = found->plan.fused_experts && plan.type == DataType::fp8;
+    plan.library_attention = found->plan.library_attention;
+    plan.attention_8bit = found->plan.attention_8bit;
+    plan.library_norms = found->plan.library_norms;
     plan.overlap = true;
     return true;
 }
 
 const LanguageRecipes& shipped_recipes() {
-    static const LanguageRecipes recipes = [] {
-        const auto files = language_files();
-        const auto file = std::ranges::find(files, "recipes", &PublishedFile::name);
-        require(file != files.end(), "the tables are built in");
-        return LanguageRecipes{file->text, "calibrate/llm/recipes.csv"};
-    }();
+    static const LanguageRecipes recipes{shipped("recipes"), "calibrate/llm/recipes.csv"};
     return recipes;
+}
+
+LanguageModels::LanguageModels(std::string_view text, const std::string& origin) {
+    const Csv table{text, origin};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const auto yes = [&](std::string_view column) {
+            return chosen<bool>(table, i, column, {{"yes", true}, {"no", false}});
+        };
+        Line line{table.text(i, "source"), table.text(i, "model"), {}};
+        line.sizes.window = table.whole(i, "window", 0);
+        line.sizes.biases = yes("biases");
+        line.sizes.clamped = yes("clamped");
+        line.sizes.extra_tokens = table.whole(i, "extra", 0);
+        lines_.push_back(std::move(line));
+    }
+}
+
+void LanguageModels::apply(const std::string& source, const std::string& model, predict::LanguageModel& sizes) const {
+    const auto found = std::ranges::find_if(lines_, [&](const Line& each) {
+        return (each.source == "*" || source.find(each.source) != std::string::npos) && fits(each.model, model);
+    });
+    if (found == lines_.end()) return;
+    sizes.window = found->sizes.window;
+    sizes.biases = found->sizes.biases;
+    sizes.clamped = found->sizes.clamped;
+    sizes.extra_tokens = found->sizes.extra_tokens;
+}
+
+const LanguageModels& shipped_models() {
+    static const LanguageModels models{shipped("models"), "calibrate/llm/models.csv"};
+    return models;
 }
 
 }  // namespace rehearse::validate

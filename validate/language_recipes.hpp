@@ -12,9 +12,10 @@
 
 namespace rehearse::validate {
 
-/// Which runs a recipe is of: part of a row's source, and its model, device, precision, stages and ranks of experts.
+/// Which runs a recipe is of: part of a row's source, and its model, device, precision, stages, chunks and
+/// ranks of experts.
 struct RecipeKey {
-    std::string source, model, device, precision, pipe, experts;
+    std::string source, model, device, precision, pipe, chunks, experts;
 };
 
 class LanguageRecipes {
@@ -35,5 +36,24 @@ private:
 };
 
 const LanguageRecipes& shipped_recipes();
+
+/// What tables of rows do not print of a model: calibrate/llm/models.csv.
+class LanguageModels {
+public:
+    /// Columns: those of calibrate/llm/models.csv. InputError with file and line.
+    LanguageModels(std::string_view text, const std::string& origin);
+
+    /// Sets the sizes that the first line has which fits a row's source and model; without one they stay.
+    void apply(const std::string& source, const std::string& model, predict::LanguageModel& sizes) const;
+
+private:
+    struct Line {
+        std::string source, model;
+        predict::LanguageModel sizes;  // of which only what lines say counts
+    };
+    std::vector<Line> lines_;
+};
+
+const LanguageModels& shipped_models();
 
 }  // namespace rehearse::validate

@@ -142,8 +142,13 @@ void follow_recipe(const Csv& table, std::size_t i, LanguageRow& row) {
     const bool asked = table.text(i, "recompute") == "recipe";
     if (!asked && table.has("assumed") && row.assumed.empty()) return;
     const std::string precision = row.plan.type == DataType::fp8 ? "fp8" : table.text(i, "precision");
-    const RecipeKey run{
-        row.source, row.model, row.device, precision, table.text(i, "pipe"), table.text(i, "expert_parallel")};
+    const RecipeKey run{row.source,
+                        row.model,
+                        row.device,
+                        precision,
+                        table.text(i, "pipe"),
+                        table.text(i, "chunks"),
+                        table.text(i, "expert_parallel")};
     if (shipped_recipes().apply(run, row.plan) || !asked) return;
     table.fail(i, fmt::format("recompute is 'recipe', and calibrate/llm/recipes.csv has none of {} by {}", row.model,
                               row.source));
@@ -166,6 +171,8 @@ predict::LanguageBoard board_of(const Csv& nodes, std::size_t row) {
     board.flash = {nodes.positive(row, "flash"), nodes.positive(row, "flash_backward")};
     board.library = {nodes.positive(row, "library"), nodes.positive(row, "library_backward")};
     board.wide = nodes.positive(row, "wide");
+    board.exponentials = nodes.positive(row, "exponentials");
+    board.measured_exponentials = nodes.positive(row, "measured_exponentials");
     board.cards = nodes.whole(row, "cards", 1);
     board.issue = parse_quantity<Seconds>(nodes.text(row, "issue"));
     return board;
@@ -187,6 +194,7 @@ Node node_of(const Csv& nodes, std::size_t row) {
                    nodes.positive(row, "all_to_all"),
                    yes(nodes, row, "shared"),
                    nodes.positive(row, "several"),
+                   nodes.positive(row, "to_all"),
                    board_of(nodes, row)};
     return result;
 }
@@ -236,6 +244,7 @@ std::vector<LanguageRow> read_language_rows(std::string_view text, const std::st
         row.device = table.text(i, "device");
         row.model = table.text(i, "model");
         row.sizes = sizes_of(table, i);
+        shipped_models().apply(row.source, row.model, row.sizes);
         row.plan = plan_of(table, i);
         row.devices = table.whole(i, "n_devices", 1);
         row.batch = table.whole(i, "global_batch", 1);

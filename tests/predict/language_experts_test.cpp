@@ -31,6 +31,17 @@ TEST(LanguageExperts, SendARowOnceToEachDevice) {
     EXPECT_NEAR(messages(plan), 8 * 4 * (1.875 * 7 / 8 * rows_of_rank / (0.96 * 230e9) + 33e-6), 1e-12);
 }
 
+// Blocks that are computed again in whole send their rows and take them back once more.
+TEST(LanguageExperts, SendRowsOnceMoreForAFullRecomputation) {
+    LanguagePlan plan;
+    plan.data = plan.experts = 8;
+    const double four = messages(plan);
+    plan.recompute = Recomputation::full;
+    EXPECT_NEAR(messages(plan), 1.5 * four, 1e-12);
+    plan.recompute = Recomputation::selective;
+    EXPECT_NEAR(messages(plan), four, 1e-12);
+}
+
 // Of two nodes: half of both copies leave; or half of 2 (1 - 1/4) = 1.5 nodes; or half of the one node of its own.
 TEST(LanguageExperts, SendARowToEachExpertOrNodeOrToFewNodes) {
     LanguagePlan plan;
