@@ -140,9 +140,11 @@ std::string loads(const Asked& asked) {
 }
 
 bool has_factors(const Schedule& schedule) {
-    return std::ranges::any_of(schedule.classes.front().steps, [](const Step& step) {
-        const auto* push_pull = std::get_if<PushPull>(&step.action);
-        return push_pull != nullptr && sends_factors(*push_pull);
+    return std::ranges::any_of(schedule.classes, [](const RankClass& rank_class) {
+        return std::ranges::any_of(rank_class.steps, [](const Step& step) {
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
+            return push_pull != nullptr && sends_factors(*push_pull);
+        });
     });
 }
 

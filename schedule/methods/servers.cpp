@@ -88,6 +88,7 @@ constexpr std::array conflicts_of_vectors{
     Conflict{"expert", When::never, "ranks that share experts sum their gradients"},
     Conflict{"kfac", When::later, "servers would multiply rows that inverses have changed"},
     Conflict{"groups", When::never, "a group sums its gradients"},
+    Conflict{"copies", When::never, "copies of a stage sum their gradients"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
 };
 constexpr std::array needs_of_groups{Need{"server", "server=N", "what the groups have in common"},

@@ -30,10 +30,14 @@ TEST(Servers, KeepTheStagesOfWorkersThatAreSeveralRanks) {
         expect_as_written_out({"server=2,data=1,pipe=2:microbatches=3",
                                "server=2:dense=vectors,data=1:bucket=1kB,pipe=2:microbatches=1"});
         expect_as_written_out({"server=2,data=1,pipe=2:microbatches=2:schedule=gpipe"}, Optimizer::adam);
+        // Copies of a stage sum their gradients, of which one pushes the sum.
+        expect_as_written_out({"server=1,pipe=3:copies=2+1:microbatches=2,data=1",
+                               "server=1,pipe=3:copies=1+2:microbatches=2,data=1:bucket=1kB"});
     }
     if (ranks() == 8) {
         expect_as_written_out({"server=2,data=3,pipe=2:microbatches=2", "server=2,data=3:compress=1bit,pipe=2",
-                               "server=2,data=2:bucket=1kB,pipe=3"});
+                               "server=2,data=2:bucket=1kB,pipe=3", "server=2,pipe=3:copies=2+1:microbatches=2,data=2",
+                               "server=2,groups=2,pipe=3:copies=1+2:microbatches=2,data=1"});
     }
 }
 
