@@ -10,8 +10,10 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/methods/sign_vote.hpp"
 #include "core/methods/synchronous.hpp"
 #include "core/op_general_visitors.hpp"
 #include "core/precision.hpp"
@@ -180,6 +182,9 @@ std::string stages_of_servers(const Asked& asked) {
     if (schedule.methods.get<Averaging>().period > 0) return "elastic with server and pipe";
     if (schedule.methods.get<Curvature>().period > 0) return "kfac with server and pipe";
     if (asked.options.patience.value > 0) return "--patience with server and pipe";
+    const bool own_ways = schedule.methods.get<Compression>() != Compression{} || schedule.methods.get<SignVote>().on ||
+                          std::ranges::any_of(schedule.classes, combines_gradients);
+    if (!schedule.stage_copies.empty() && own_ways) return "adasum, bits or votes of a stage's copies, with server";
     if (std::ranges::any_of(schedule.classes, updates_each_micro_batch)) return "pipedream with server";
     for (const RankClass& rank_class : schedule.classes) {
         if (std::ranges::any_of(rank_class.part.buckets, [](const Bucket& bucket) { return bucket.tie >= 0; }))
