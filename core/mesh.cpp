@@ -23,13 +23,13 @@ int axis_index(const Mesh& mesh, std::string_view name) {
     return -1;
 }
 
-namespace {
-
 JoinedAxes range_of(const Mesh& mesh, int axis) {
     require(is_axis(mesh, axis), "no such axis");
     const auto single = static_cast<int>(mesh.axes.size());
     return axis < single ? JoinedAxes{axis, axis} : mesh.joined[static_cast<std::size_t>(axis - single)];
 }
+
+namespace {
 
 /// Of what is joined, added where it is new.
 int number_of(Mesh& mesh, const JoinedAxes& wanted) {

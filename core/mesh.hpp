@@ -40,6 +40,8 @@ int pair_of(Mesh& mesh, int axis, std::int64_t from, std::int64_t to);
 /// The axis of all places from `from` to `to` along `first` (the copies of a pipeline's stage), with the axes behind it
 /// up to `last`, likewise.
 int places_of(Mesh& mesh, int first, int last, std::int64_t from, std::int64_t to);
+/// The axes that an axis is made of: itself, where it is one of the mesh's own.
+JoinedAxes range_of(const Mesh& mesh, int axis);
 /// Whether only some places of an axis of its own are in its groups.
 bool is_partial(const Mesh& mesh, int axis);
 /// Whether the ranks of a group along `axis` differ in their places along `single`, an axis of its own.

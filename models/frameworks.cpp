@@ -29,6 +29,7 @@ constexpr std::array words{
                   "of images; nchw: 16-bit convolutions turn them; nhwc-turned: all do for NCHW, 16-bit ones twice"},
     FrameworkWord{"transforms", "off: its convolutions go by no transform (Winograd, Fourier), but as products"},
     FrameworkWord{"strided_gradients", "dense: what strided convolutions' inputs get is computed with zeros between"},
+    FrameworkWord{"dilations", "space-to-batch: dilated convolutions are of images of every so many-th pixel, copied"},
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
     FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},
     FrameworkWord{"issue", "that the host takes for a pass of an operator: kernels come no faster"},

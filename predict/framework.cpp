@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "predict/in_batches.hpp"
 #include "prices/kernel_point.hpp"
 #include "prices/tile_model.hpp"
 
@@ -151,6 +152,10 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!gradients.empty() && gradients != "dense")
         throw InputError(fmt::format("framework {}: strided_gradients '{}' is not dense", profile.name, gradients));
     framework.dense_gradients = !gradients.empty();
+    const std::string dilations = profile.value("dilations");
+    if (!dilations.empty() && dilations != "space-to-batch")
+        throw InputError(fmt::format("framework {}: dilations '{}' is not space-to-batch", profile.name, dilations));
+    framework.dilated_in_batches = !dilations.empty();
     if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
     if (const std::string rate = profile.value("update_rate"); !rate.empty() && !passes.empty()) {
         framework.update_rate = parse_quantity<Bandwidth>(rate);
@@ -207,6 +212,12 @@ Machine with_passes(Machine machine, const Software& passes) {
 }
 
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
+    if (const std::optional<InBatches> in = in_batches(problem); in && framework.dilated_in_batches) {
+        Price dense = with_overheads(rehearse::price(in->problem, device), in->problem, device, framework);
+        dense.time += copied_together(*in, problem, device);
+        dense.source = fmt::format("as images of every so many-th pixel: {}", dense.source);
+        return dense;
+    }
     if (framework.dense_gradients) price = multiplied(price, problem, device);
     if (!framework.transforms && may_transform(problem)) price = as_product(std::move(price), problem, device);
     price.time += turned(problem, device, framework);

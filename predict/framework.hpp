@@ -29,6 +29,7 @@ struct Framework {
     bool channels_last_turned = false;  // ... pixel by pixel (NHWC), and are turned for a library that takes NCHW
     bool transforms = true;             // its library may compute convolutions with fewer multiplications
     bool dense_gradients = false;       // gradients of strided convolutions multiply the zeros between their numbers
+    bool dilated_in_batches = false;    // dilated convolutions are of images of every so many-th pixel, copied together
     double update_passes = 0;           // how often its optimizer reads or writes a parameter; 0: one kernel for all
     Bandwidth update_rate{};            // of these passes, where one core makes them; 0: of the whole device
     std::optional<Software> passes{};   // values cross memory as often as under it; absent: under the machine's own
@@ -39,8 +40,8 @@ struct Framework {
     bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
-        return !channels_first && !channels_last_turned && transforms && !dense_gradients && update_passes == 0 &&
-               bucket_copies == 0 && issue == HostIssue{};
+        return !channels_first && !channels_last_turned && transforms && !dense_gradients && !dilated_in_batches &&
+               update_passes == 0 && bucket_copies == 0 && issue == HostIssue{};
     }
 };
 

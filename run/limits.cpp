@@ -10,8 +10,10 @@
 
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/methods/sign_vote.hpp"
 #include "core/methods/synchronous.hpp"
 #include "core/op_general_visitors.hpp"
 #include "core/precision.hpp"
@@ -140,9 +142,11 @@ std::string loads(const Asked& asked) {
 }
 
 bool has_factors(const Schedule& schedule) {
-    return std::ranges::any_of(schedule.classes.front().steps, [](const Step& step) {
-        const auto* push_pull = std::get_if<PushPull>(&step.action);
-        return push_pull != nullptr && sends_factors(*push_pull);
+    return std::ranges::any_of(schedule.classes, [](const RankClass& rank_class) {
+        return std::ranges::any_of(rank_class.steps, [](const Step& step) {
+            const auto* push_pull = std::get_if<PushPull>(&step.action);
+            return push_pull != nullptr && sends_factors(*push_pull);
+        });
     });
 }
 
@@ -178,6 +182,9 @@ std::string stages_of_servers(const Asked& asked) {
     if (schedule.methods.get<Averaging>().period > 0) return "elastic with server and pipe";
     if (schedule.methods.get<Curvature>().period > 0) return "kfac with server and pipe";
     if (asked.options.patience.value > 0) return "--patience with server and pipe";
+    const bool own_ways = schedule.methods.get<Compression>() != Compression{} || schedule.methods.get<SignVote>().on ||
+                          std::ranges::any_of(schedule.classes, combines_gradients);
+    if (!schedule.stage_copies.empty() && own_ways) return "adasum, bits or votes of a stage's copies, with server";
     if (std::ranges::any_of(schedule.classes, updates_each_micro_batch)) return "pipedream with server";
     for (const RankClass& rank_class : schedule.classes) {
         if (std::ranges::any_of(rank_class.part.buckets, [](const Bucket& bucket) { return bucket.tie >= 0; }))

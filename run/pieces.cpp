@@ -72,9 +72,9 @@ std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
     return found;
 }
 
-std::size_t means_summed(const Schedule& schedule, int axis, RankIndex rank) {
+double means_summed(const Schedule& schedule, int axis, RankIndex rank) {
     if (std::ranges::none_of(schedule.classes, combines_gradients)) return 1;
-    return shards_in(schedule.mesh, axis, rank).size();
+    return static_cast<double>(shards_in(schedule.mesh, axis, rank).size()) / stage_of(schedule, rank).copies;
 }
 
 Joint joint_of(const Communication& op, std::int64_t samples) {

@@ -31,8 +31,9 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
 /// theirs together: those of all ranks at its place along it.
 std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank);
 /// By what these gradients are divided before they are applied: Adasum combines means, and what several ranks make
-/// together of their samples is a sum of as many; 1 where gradients are summed.
-std::size_t means_summed(const Schedule& schedule, int axis, RankIndex rank);
+/// together of their samples is a sum of as many, what a copy of a stage makes of its micro-batches a part of one; 1
+/// where gradients are summed.
+double means_summed(const Schedule& schedule, int axis, RankIndex rank);
 
 /// A tensor of `outer` runs, each of `parts` pieces of `inner` elements.
 struct Joint {

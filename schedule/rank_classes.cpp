@@ -52,6 +52,23 @@ void check_vectors(const Part& part, const Plan& plan) {
     }
 }
 
+/// InputError where rows that are updated as soon as their gradients have come would be read afterwards, by a forward
+/// pass of the same step.
+void check_rows(const RankClass& rank_class, const Plan& plan) {
+    bool updated = false;
+    for (const Step& step : rank_class.steps) {
+        const auto* compute = std::get_if<Compute>(&step.action);
+        if (compute == nullptr || !updates_directly(rank_class.part.network.layers[at(compute->layer)].op)) continue;
+        if (compute->problem.pass != Pass::forward) updated = true;
+        if (compute->problem.pass != Pass::forward || !updated) continue;
+        throw InputError(
+            fmt::format("--plan '{}': rows of tables are updated as soon as their gradients have come, so that all "
+                        "forward passes of their stage go before: choose schedule=gpipe without recompute, or no more "
+                        "micro-batches than stages",
+                        plan.text));
+    }
+}
+
 /// Of each layer, whether ranks have pieces of its weights.
 std::vector<bool> pieces_of(const Part& part) {
     std::vector<bool> pieces;
@@ -124,23 +141,25 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     options_.push_back(std::move(options));
 }
 
+int ClassMaker::copies_of(StageIndex stage) const {
+    return schedule_.stage_copies.empty() ? 1 : schedule_.stage_copies[at(stage)];
+}
+
+std::int64_t ClassMaker::first_place(StageIndex stage) const {
+    std::int64_t first = 0;
+    for (StageIndex before{0}; before < stage; ++before) first += copies_of(before);
+    return first;
+}
+
 std::vector<int> ClassMaker::axes_of(const Stage& stage, StageIndex own, bool along_data, Mesh& mesh) const {
     std::vector<int> axes = axes_of_sums(stage.part, mesh, along_data);
-    if (schedule_.stage_copies.empty() || schedule_.stage_copies[at(own)] == 1) return axes;
-    const int pipe = axis_index(mesh, "pipe"), data = axis_index(mesh, "data");
-    const bool both = axis_size(mesh, "data") > 1;
-    if (both && data != pipe + 1) {
-        throw InputError(
-            fmt::format("--plan '{}': the gradients of a stage's copies are summed along pipe and data "
-                        "together: write data right behind pipe",
-                        plan_.text));
-    }
-    std::int64_t first = 0;
-    for (StageIndex before{0}; before < own; ++before) first += schedule_.stage_copies[at(before)];
-    const std::int64_t last = first + schedule_.stage_copies[at(own)] - 1;
-    for (int& axis : axes) {  // none: of what the data axis cuts each rank has a piece of its own
-        require(axis < 0 || axis == data, "copies go with no other axis of sums");
-        axis = places_of(mesh, pipe, both && axis == data ? data : pipe, first, last);
+    if (copies_of(own) == 1) return axes;
+    const int pipe = axis_index(mesh, "pipe");
+    const std::int64_t first = first_place(own), last = first + copies_of(own) - 1;
+    try {  // none: of what the data axis cuts each rank has a piece of its own
+        for (int& axis : axes) axis = with_copies(axis, pipe, first, last, mesh);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("--plan '{}': {}", plan_.text, error.what()));
     }
     return axes;
 }
@@ -155,13 +174,15 @@ RankClass ClassMaker::make(std::int64_t place, std::int64_t batch) const {
     made.copy = lies.copy;
     if (lies.copies > 1) made.name += fmt::format(":copy{}", lies.copy);
     if (batch > 0) made.name += fmt::format(":batch{}", batch);
-    const PipelineShape shape{stages(), schedule_.micro_batches / lies.copies, plan_.chunks, schedule_.stage_copies};
+    const PipelineShape shape{stages(), schedule_.micro_batches / lies.copies, plan_.chunks, schedule_.stage_copies,
+                              plan_.zero == 3};
     const PipelineStrategy& strategy = strategy_of(plan_);
     const StepOptions& options = options_[at(stage)];
     const bool drains = options.asynchronous && !strategy.asynchronous;  // each update is of what all stages have now
     Order order = drains ? one_by_one(shape) : strategy.order(stage, shape);
     for (Item& item : order) item.micro_batch = item.micro_batch * lies.copies + lies.copy;
     make_steps(schedule_, plan_, order, of.chunks, options, made);
+    if (!options.asynchronous) check_rows(made, plan_);
     return made;
 }
 
@@ -193,7 +214,7 @@ std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
             for (const auto& [stage, device] : on) {
                 const std::vector<double> costs = layer_costs(stages_[at(stage)].part, schedule_.precision,
                                                               samples / schedule_.micro_batches, device);
-                longest = std::max(longest, std::accumulate(costs.begin(), costs.end(), 0.0));
+                longest = std::max(longest, std::accumulate(costs.begin(), costs.end(), 0.0) / copies_of(stage));
             }
             return longest;
         };
@@ -201,7 +222,7 @@ std::vector<std::int64_t> ClassMaker::balanced(std::int64_t batch) const {
             return std::ranges::all_of(on, [&](const auto& place) {
                 const DeviceClass* device = place.second;
                 if (device == nullptr || !(device->memory.value > Bytes{0})) return true;
-                return total(memory_use(schedule_, make(place.first, samples))) <= device->memory.value;  // no copies
+                return total(memory_use(schedule_, make(first_place(place.first), samples))) <= device->memory.value;
             });
         };
         kinds.push_back({static_cast<std::int64_t>(copies.size()), seconds, fits});

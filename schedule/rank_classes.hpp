@@ -31,6 +31,9 @@ public:
 private:
     std::vector<std::int64_t> balanced(std::int64_t batch) const;
     void make_buckets_of(Stage& stage, Schedule& schedule);
+    /// Ranks that have a stage, and the place along the pipeline of the first of them.
+    int copies_of(StageIndex stage) const;
+    std::int64_t first_place(StageIndex stage) const;
     /// The axis along which the gradients of each layer are summed.
     std::vector<int> axes_of(const Stage& stage, StageIndex own, bool along_data, Mesh& mesh) const;
 

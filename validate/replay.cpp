@@ -54,6 +54,7 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.software.empty()) run.software = framework.value("software");
     run.transforms = framework.value("transforms") != "off";
     run.dense_gradients = framework.value("strided_gradients") == "dense";
+    run.dilated_in_batches = framework.value("dilations") == "space-to-batch";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
     run.issue = predict::issue_of(framework);
     if (run.update_passes > 0 || passes.empty()) return;
@@ -172,6 +173,7 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .optimizer = run.optimizer,
                      .framework = {.transforms = run.transforms,
                                    .dense_gradients = run.dense_gradients,
+                                   .dilated_in_batches = run.dilated_in_batches,
                                    .update_passes = run.update_passes,
                                    .update_rate = run.update_rate,
                                    .issue = run.issue,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/methods/averaging.hpp"
 
+#include <algorithm>
 #include <utility>
 #include "core/methods/averaging.hpp"
 
@@ -11,6 +12,14 @@ void pull_average(double share, std::span<float> model, std::span<float> average
         model[i] = static_cast<float>(share) * (model[i] - average[i]);
         average[i] += model[i];
     }
+}
+
+void pull_average(const Averaging& by, std::span<float> model, std::span<float> average, std::span<float> last) {
+    const std::vector<float> before{average.begin(), average.end()};
+    pull_average(by.elastic, model, average);
+    const auto momentum = static_cast<float>(by.momentum);
+    for (std::size_t i = 0; i < average.size(); ++i) average[i] += momentum * (before[i] - last[i]);
+    std::ranges::copy(before, last.begin());
 }
 
 void move_average(const Averaging& by, std::span<const float> sum, std::span<float> average, std::span<float> last) {

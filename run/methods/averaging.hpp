@@ -15,6 +15,8 @@ namespace rehearse::run {
 /// The average moves towards a model by `share` of their difference; the model becomes by how much, which whoever sent
 /// it gives up (Zhang et al. 2015, algorithm 1).
 void pull_average(double share, std::span<float> model, std::span<float> average);
+/// The same where the average also goes on by `momentum` of its last step, from `last`; that becomes where it was.
+void pull_average(const Averaging& by, std::span<float> model, std::span<float> average, std::span<float> last);
 /// What the average model becomes after a step: it moves by `share` of the sum of all models' differences from it, and
 /// by `momentum` of how far it has moved in the step before (Koliousis et al. 2019). `last` is where it was then.
 void move_average(const Averaging& by, std::span<const float> sum, std::span<float> average, std::span<float> last);

@@ -133,15 +133,22 @@ public:
           products_(selection_),
           pushes_(pushes_to(schedule, server, stage)) {
         for (ReadyStep& ready : program_.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
+        for (const PushPull* push : pushes_) {
+            if (schedule.methods.get<Averaging>().momentum > 0)
+                last_[push->bucket] = floats_of(program_.tensors().bucket(push->bucket).weights);
+        }
     }
 
     const std::vector<const PushPull*>& pushes() const { return pushes_; }
-    void visit_state(const UseNumbers& use) { program_.visit_own_state(use); }
+    void visit_state(const UseNumbers& use) {
+        program_.visit_own_state(use);
+        for (auto& [bucket, last] : last_) use(last);
+    }
 
     void take(Worker& worker) {
         const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
         if (schedule_.methods.get<Averaging>().period > 0) {
-            pull_average(schedule_.methods.get<Averaging>().elastic, worker.memory(), bucket.weights);
+            pull(worker.memory(), worker.next().bucket);
         } else {
             if (sends_factors(worker.next())) {
                 products_.multiply(worker.next(), worker.memory(), bucket.applied);
@@ -154,13 +161,22 @@ public:
     }
 
 private:
+    void pull(std::span<float> model, int bucket) {
+        const Averaging& by = schedule_.methods.get<Averaging>();
+        const std::span<float> average = program_.tensors().bucket(bucket).weights;
+        const auto last = last_.find(bucket);
+        if (last == last_.end()) return pull_average(by.elastic, model, average);
+        pull_average(by, model, average, last->second);
+    }
+
     const Schedule& schedule_;
     KernelSelection selection_;
     Schedule kept_;
     Program program_;
     Products products_;
     std::vector<const PushPull*> pushes_;
-    std::map<int, ReadyStep*> update_of_;  // by bucket
+    std::map<int, ReadyStep*> update_of_;     // by bucket
+    std::map<int, std::vector<float>> last_;  // by bucket: where the average was, if it goes on by its last step
 };
 
 /// A server with its shard of the weights: what it does for whoever comes.

@@ -46,9 +46,10 @@ void SynchronousMethod::add_up_micro_batches(ReadyStep& ready, const Communicate
     const Range own = rank_.own_piece(communicate.bucket());
     const kernels::View mine = gradients.subspan(at(own.begin), at(own.end - own.begin));
     const kernels::View so_far{sum->second.data(), mine.size(), mine.type()};
-    if (communicate.micro_batch > 0) ready.additions.push_back({so_far, mine});
-    if (communicate.micro_batch == 0) ready.additions.push_back({so_far, mine, true});
-    if (communicate.micro_batch + 1 == rank_.schedule.micro_batches) ready.additions.push_back({mine, so_far, true});
+    const bool first = turn_of(rank_.rank_class, communicate.micro_batch) == 0;
+    ready.additions.push_back(first ? Addition{so_far, mine, true} : Addition{so_far, mine});
+    if (is_last(rank_.schedule, rank_.rank_class, communicate.micro_batch))
+        ready.additions.push_back({mine, so_far, true});
 }
 
 // The host sends what it has of a device's memory in memory of its own; both copies run beside the device's kernels.
@@ -107,8 +108,7 @@ void SynchronousMethod::average_what_is_shared(std::span<ReadyStep> steps) const
     for (ReadyStep& ready : steps) {
         const auto* const update = std::get_if<Update>(&ready.step->action);
         if (update == nullptr) continue;
-        const std::size_t summed =
-            means_summed(rank_.schedule, rank_.part().buckets[at(update->bucket)].axis, rank_.rank);
+        const double summed = means_summed(rank_.schedule, rank_.part().buckets[at(update->bucket)].axis, rank_.rank);
         if (summed == 1) continue;
         const std::span<float> gradients = rank_.tensors.bucket(update->bucket).applied;
         ready.before = [gradients, summed] {

@@ -91,11 +91,12 @@ Combined combined_by(const SingleRank& single, int perturbation) {
     return {summing()};
 }
 
-std::vector<float> brought_together(const Schedule& schedule, Program& whole, const BatchGradients& made,
+std::vector<float> brought_together(const SingleRank& single, Program& whole, const BatchGradients& made,
                                     const Combine& combine, Of of) {
+    const Schedule& schedule = single.schedule();
     const Mesh& mesh = schedule.mesh;
     const std::vector<std::int64_t> begins = beginnings(whole);
-    std::vector<float> result(made.by_shard.front().size());
+    std::vector<float> result(made.by_part.front().size());
     const auto all = static_cast<double>(global_batch(schedule));
     for (RankIndex rank{0}; rank < ranks(mesh); ++rank) {
         const std::vector<Bucket>& buckets = schedule.classes[at(class_of(schedule, rank))].part.buckets;
@@ -107,23 +108,24 @@ std::vector<float> brought_together(const Schedule& schedule, Program& whole, co
             Own own;
             std::set<std::int64_t> counted;
             for (const RankIndex member : axis < 0 ? std::vector{rank} : group_of(mesh, axis, rank)) {
-                std::set<std::int64_t> made_by = shards_in(mesh, axis, member);
+                std::set<std::int64_t> made_by = single.parts_in(axis, member);
                 const auto all_of_them = static_cast<double>(made_by.size());
-                std::erase_if(made_by, [&](std::int64_t shard) { return !counted.insert(shard).second; });
+                std::erase_if(made_by, [&](std::int64_t part) { return !counted.insert(part).second; });
                 if (made_by.empty()) continue;
-                const auto sum_of = [&](const std::vector<std::vector<float>>& by_shard) {
+                const auto sum_of = [&](const std::vector<std::vector<float>>& by_part) {
                     std::vector<double> sum(places.of.size());
-                    for (const std::int64_t shard : made_by) {
+                    for (const std::int64_t part : made_by) {
+                        const auto samples = static_cast<double>(samples_of(schedule, part / single.turns()));
                         const double weight =
-                            of == Of::shard ? 1 / all_of_them : static_cast<double>(samples_of(schedule, shard)) / all;
+                            of == Of::shard ? 1 / all_of_them : samples / static_cast<double>(single.turns()) / all;
                         for (std::size_t i = 0; i < sum.size(); ++i) {
-                            if (places.of[i] != padding) sum[i] += weight * by_shard[at(shard)][at(places.of[i])];
+                            if (places.of[i] != padding) sum[i] += weight * by_part[at(part)][at(places.of[i])];
                         }
                     }
                     return std::vector<float>(sum.begin(), sum.end());
                 };
                 group.push_back(member);
-                own.gradients.push_back(sum_of(made.by_shard));
+                own.gradients.push_back(sum_of(made.by_part));
                 std::vector<std::vector<float>> changed;
                 std::ranges::transform(made.changed, std::back_inserter(changed), sum_of);
                 own.reach.push_back(reach_of(places, own.gradients.back(), changed));
@@ -147,17 +149,17 @@ Trained train_by_buckets(const SingleRank& single, int perturbation, const Combi
     const int updates = single.asynchronous() ? schedule.micro_batches : 1;
     const kernels::View weights = model->tensors().weights();
     BatchGradients before;  // of the step before
-    before.by_shard.assign(at(shards(schedule.mesh)), std::vector<float>(model->tensors().gradients().size()));
+    before.by_part.assign(at(single.parts()), std::vector<float>(model->tensors().gradients().size()));
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
         std::vector<std::vector<float>> after{floats_of(weights)};  // so many updates of this step
         for (int m = 0; m < updates; ++m) {
             if (single.asynchronous()) single.put_stale_weights(*model, after, m);
             BatchGradients made =
-                single.gradients_of_shards(*model, step, updates > 1 ? std::optional{m} : std::nullopt, perturbation);
+                single.gradients_of_parts(*model, step, updates > 1 ? std::optional{m} : std::nullopt, perturbation);
             assign(weights, after.back());
             if (lag > 0) std::swap(made, before);
-            assign(model->tensors().gradients(), brought_together(schedule, *model, made, combine, of));
+            assign(model->tensors().gradients(), brought_together(single, *model, made, combine, of));
             if (single.last(step)) trained.gradients = single.result(*model).gradients;
             if (step >= lag) single.update(*model);
             after.push_back(floats_of(weights));

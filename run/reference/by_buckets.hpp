@@ -41,10 +41,15 @@ struct Combined {
 Combined combined_by(const SingleRank& single, int perturbation);
 
 /// Returns the gradients of the whole network, laid out as those of `whole`, after the ranks of each group that has a
-/// bucket's weights have combined theirs. `made` has the gradients of each shard's mean loss. What several ranks
+/// bucket's weights have combined theirs. `made` has the gradients of each part's mean loss. What several ranks
 /// with other samples have made together before (of experts, of dense layers that the ranks share) is one rank's.
-std::vector<float> brought_together(const Schedule& schedule, Program& whole, const BatchGradients& made,
+std::vector<float> brought_together(const SingleRank& single, Program& whole, const BatchGradients& made,
                                     const Combine& combine, Of of);
+
+/// The optimizer's step in half `half` of step `step` of a search by gradients: of the weights whose turn it is. Of
+/// these `gradients`, layer by layer, become those of `program`.
+void update_half(const SingleRank& single, Program& program, int step, int half);
+void take_half(const SingleRank& single, Program& program, int half, std::vector<std::vector<float>>& gradients);
 
 /// A training in which gradients are combined so, also with lag=1 and in a pipeline that updates after each
 /// micro-batch.

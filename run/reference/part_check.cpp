@@ -72,14 +72,18 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     const bool measured = !by_bits || rounds_apart(schedule);
     for (int i = 1; i <= perturbations && measured; ++i) changed.push_back(whole.train(rank, i));
     const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    // What is sent in 16 bits is rounded once by each rank, and by each of their additions.
+    // What is sent in 16 bits is rounded once by each rank, and by each of their additions; from the next step on the
+    // gradients of all stages hang on it.
     double rounding = 0;
     const std::optional<DataType> rounded = schedule.methods.get<Rounding>().type;
     if (rounded && schedule.methods.get<Servers>().count > 0) rounding = unit_roundoff(*rounded);  // of a push
-    for (const Step& step : schedule.classes[at(class_of(schedule, rank))].steps) {
-        const auto* sum = std::get_if<Communicate>(&step.action);
-        if (sum == nullptr || !sum->of_bucket() || sum->type == DataType::f32) continue;
-        rounding = static_cast<double>(size_of(schedule.mesh, sum->axis)) * unit_roundoff(sum->type);
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Step& step : rank_class.steps) {
+            const auto* sum = std::get_if<Communicate>(&step.action);
+            if (sum == nullptr || !sum->of_bucket() || sum->type == DataType::f32) continue;
+            const auto ranks = static_cast<double>(size_of(schedule.mesh, sum->axis));
+            rounding = std::max(rounding, ranks * unit_roundoff(sum->type));
+        }
     }
     const double floor = std::max(least, rounding);
     std::set<int> by_server;  // layers whose gradients servers make

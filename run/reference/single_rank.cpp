@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "core/error.hpp"
 #include "core/half.hpp"
 #include "core/index.hpp"
 #include "core/methods/lag.hpp"
 #include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/methods/method.hpp"
+#include "run/pieces.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
@@ -118,30 +121,57 @@ void SingleRank::sum_gradients(Program& program, int step, std::int64_t first, s
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / count); });
 }
 
-std::vector<float> SingleRank::gradients_of_shard(Program& program, int step, std::int64_t shard,
-                                                  std::optional<int> micro_batch) const {
+std::vector<float> SingleRank::gradients_of_some(Program& program, int step, std::int64_t shard, std::int64_t first,
+                                                 std::int64_t end, std::int64_t apart) const {
     const std::int64_t size = samples_of(schedule_, shard) / schedule_.micro_batches;
     BySize others;
     const bool usual = schedule_.shares.samples.empty();
     Program& own = usual ? program : of_size(size, others);
     if (!usual) assign(own.tensors().weights(), floats_of(program.tensors().weights()));
-    const std::int64_t first = first_sample(schedule_, shard) + micro_batch.value_or(0) * size;
-    sum_gradients(own, step, first, first + (micro_batch ? 1 : schedule_.micro_batches) * size, size);
+    const std::int64_t begin = first_sample(schedule_, shard);
+    sum_gradients(own, step, begin + first * size, begin + end * size, apart * size);
     return floats_of(own.tensors().gradients());
 }
 
-BatchGradients SingleRank::gradients_of_shards(Program& program, int step, std::optional<int> micro_batch,
-                                               int perturbation) const {
+std::vector<float> SingleRank::gradients_of_shard(Program& program, int step, std::int64_t shard,
+                                                  std::optional<int> micro_batch) const {
+    const std::int64_t first = micro_batch.value_or(0);
+    return gradients_of_some(program, step, shard, first, micro_batch ? first + 1 : schedule_.micro_batches, 1);
+}
+
+std::int64_t SingleRank::turns() const {
+    std::int64_t all = 1;
+    for (const int copies : schedule_.stage_copies) all = std::lcm(all, std::int64_t{copies});
+    return all;
+}
+
+std::vector<float> SingleRank::gradients_of_part(Program& program, int step, std::int64_t part) const {
+    return gradients_of_some(program, step, part / turns(), part % turns(), schedule_.micro_batches, turns());
+}
+
+std::set<std::int64_t> SingleRank::parts_in(int axis, RankIndex rank) const {
+    const StagePlace place = stage_of(schedule_, rank);
+    std::set<std::int64_t> found;
+    for (const std::int64_t shard : shards_in(schedule_.mesh, axis, rank)) {
+        for (std::int64_t turn = place.copy; turn < turns(); turn += place.copies) found.insert(shard * turns() + turn);
+    }
+    return found;
+}
+
+BatchGradients SingleRank::gradients_of_parts(Program& program, int step, std::optional<int> micro_batch,
+                                              int perturbation) const {
+    require(!micro_batch || turns() == 1, "copies of a stage have no micro-batches that weights are updated after");
     const auto of_all = [&] {
         std::vector<std::vector<float>> made;
-        for (std::int64_t shard = 0; shard < shards(schedule_.mesh); ++shard)
-            made.push_back(gradients_of_shard(program, step, shard, micro_batch));
+        for (std::int64_t part = 0; part < parts(); ++part)
+            made.push_back(micro_batch ? gradients_of_shard(program, step, part, micro_batch)
+                                       : gradients_of_part(program, step, part));
         return made;
     };
     BatchGradients gradients{of_all()};
-    const bool turns = !options_.sent.empty() && perturbation == 0 && rounds_apart(schedule_);
+    const bool turned = !options_.sent.empty() && perturbation == 0 && rounds_apart(schedule_);
     const std::vector<float> weights = floats_of(program.tensors().weights());
-    for (int i = 1; i <= perturbations && turns; ++i) {
+    for (int i = 1; i <= perturbations && turned; ++i) {
         perturb(program, key(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(i)));
         gradients.changed.push_back(of_all());
         assign(program.tensors().weights(), weights);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -19,9 +20,9 @@ struct Trained {
     std::vector<std::vector<float>> gradients, weights;
 };
 
-/// By shard; `changed` by perturbation and shard.
+/// By part of the batch (SingleRank::parts); `changed` by perturbation and part.
 struct BatchGradients {
-    std::vector<std::vector<float>> by_shard;
+    std::vector<std::vector<float>> by_part;
     std::vector<std::vector<std::vector<float>>> changed{};
 };
 
@@ -50,10 +51,20 @@ public:
     /// The gradients of the mean loss of a shard's samples; of its micro-batch `micro_batch`, where that is given.
     std::vector<float> gradients_of_shard(Program& program, int step, std::int64_t shard,
                                           std::optional<int> micro_batch) const;
-    /// The same of each shard, and where a method sends bits that rounding may turn, likewise by weights that rounding
-    /// has changed, once for each perturbation; of a training from changed weights, not.
-    BatchGradients gradients_of_shards(Program& program, int step, std::optional<int> micro_batch,
-                                       int perturbation) const;
+    /// Parts of the batch: the shards, and of a pipeline whose stages have copies the micro-batches of each that come
+    /// so many turns after each other as all stages have their copies' in whole. Part p is of shard p / turns().
+    std::int64_t turns() const;
+    std::int64_t parts() const { return shards(schedule_.mesh) * turns(); }
+    /// The gradients of the mean loss of a part's samples.
+    std::vector<float> gradients_of_part(Program& program, int step, std::int64_t part) const;
+    /// The parts whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` bring theirs
+    /// together.
+    std::set<std::int64_t> parts_in(int axis, RankIndex rank) const;
+    /// The gradients of each part, or of each shard's micro-batch `micro_batch`, and where a method sends bits that
+    /// rounding may turn, likewise by weights that rounding has changed, once for each perturbation; of a training from
+    /// changed weights, not.
+    BatchGradients gradients_of_parts(Program& program, int step, std::optional<int> micro_batch,
+                                      int perturbation) const;
     /// What a training follows of the bits that rounding decides.
     Followed followed(int perturbation) const { return {options_.sent, decided_, perturbation}; }
     /// A training by the gradient of the whole batch.
@@ -73,6 +84,9 @@ private:
     };
     using BySize = std::map<std::int64_t, std::unique_ptr<Sized>>;
     Program& of_size(std::int64_t size, BySize& others) const;
+    /// The mean over some of a shard's micro-batches: from `first` every `apart` further on, before `end`.
+    std::vector<float> gradients_of_some(Program& program, int step, std::int64_t shard, std::int64_t first,
+                                         std::int64_t end, std::int64_t apart) const;
     /// The mean over all samples of the batch, where copies have micro-batches of different sizes.
     void sum_gradients_of_shares(Program& program, int step, BySize& others) const;
 

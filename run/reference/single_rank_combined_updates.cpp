@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Adasum of updates means, written out for one rank: a model for each set of samples, with its own moments.
+// What Adasum of updates means, written out for one rank: a model for each part of the batch, with its own moments.
 #include "core/index.hpp"
+#include "core/methods/bilevel.hpp"
 #include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
@@ -41,27 +42,70 @@ std::vector<float> differences(const std::vector<std::vector<float>>& weights, P
     return made;
 }
 
+/// Of the part that a model is of, the gradients that its copy of each stage makes: the mean over all parts that the
+/// copy has, laid out as those of `program`, as which `by_part` lie.
+std::vector<float> made_by_copies(const SingleRank& single, Program& program, std::int64_t part,
+                                  const std::vector<std::vector<float>>& by_part) {
+    const Schedule& schedule = single.schedule();
+    std::vector<float> made = by_part[at(part)];
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh) && single.turns() > 1; ++rank) {
+        const StagePlace place = stage_of(schedule, rank);
+        const bool has = shard_of(schedule.mesh, rank) == part / single.turns();
+        if (!has || part % single.turns() % place.copies != place.copy) continue;
+        for (const Origin& origin : schedule.classes[at(class_of(schedule, rank))].part.origins) {
+            if (origin.layer < 0) continue;
+            const kernels::View own = program.tensors().layer(origin.layer).gradients;
+            if (own.empty()) continue;
+            const std::int64_t begin = own.data() - program.tensors().gradients().data();
+            for (std::int64_t i = begin; i < begin + static_cast<std::int64_t>(own.size()); ++i) {
+                double sum = 0;
+                std::int64_t count = 0;
+                for (std::int64_t turn = place.copy; turn < single.turns(); turn += place.copies, ++count)
+                    sum += by_part[at(part / single.turns() * single.turns() + turn)][at(i)];
+                made[at(i)] = static_cast<float>(sum / static_cast<double>(count));
+            }
+        }
+    }
+    return made;
+}
+
 }  // namespace
 
+// The models have the same weights before each of their updates, of which a step has one, or one after each micro-batch
+// (of a half of the weights, or by gradients at the weights that stages had then).
 Trained train_by_combined_updates(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
+    const bool in_halves = schedule.methods.get<Bilevel>().on, stale = single.asynchronous();
+    const int updates = in_halves || stale ? schedule.micro_batches : 1;
     std::vector<std::unique_ptr<Program>> models;
-    for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard) models.push_back(single.model(perturbation));
-    Program& own = *models[at(shard_of(schedule.mesh, rank))];
+    for (std::int64_t part = 0; part < single.parts(); ++part) models.push_back(single.model(perturbation));
+    Program& own = *models[at(shard_of(schedule.mesh, rank) * single.turns() + stage_of(schedule, rank).copy)];
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
-        const std::vector<std::vector<float>> before = single.result(own).weights;
-        std::vector<std::vector<float>> changed;
-        for (std::size_t shard = 0; shard < models.size(); ++shard) {
-            Program& model = *models[shard];
-            assign(model.tensors().gradients(),
-                   single.gradients_of_shard(model, step, static_cast<std::int64_t>(shard), std::nullopt));
-            single.update(model);
-            changed.push_back(differences(before, model));
+        std::vector<std::vector<float>> after{floats_of(own.tensors().weights())};
+        for (int m = 0; m < updates; ++m) {
+            const std::vector<std::vector<float>> before = single.result(own).weights;
+            if (stale) single.put_stale_weights(own, after, m);
+            const std::vector<std::vector<float>> by_part =
+                single.gradients_of_parts(own, step, updates > 1 ? std::optional{m} : std::nullopt, 1).by_part;
+            assign(own.tensors().weights(), after.back());
+            std::vector<std::vector<float>> changed;
+            for (std::int64_t part = 0; part < single.parts(); ++part) {
+                Program& model = *models[at(part)];
+                assign(model.tensors().gradients(), made_by_copies(single, model, part, by_part));
+                if (&model == &own && in_halves) take_half(single, own, m, trained.gradients);
+                if (in_halves) {
+                    update_half(single, model, step, m);
+                } else {
+                    single.update(model);
+                }
+                changed.push_back(differences(before, model));
+            }
+            if (single.last(step) && !in_halves) trained.gradients = single.result(own).gradients;
+            const std::vector<float> by = brought_together(single, own, {changed}, combining_by_adasum(), Of::shard);
+            for (const auto& model : models) add_to_weights(before, by, *model);
+            after.push_back(floats_of(own.tensors().weights()));
         }
-        if (single.last(step)) trained.gradients = single.result(own).gradients;
-        const std::vector<float> by = brought_together(schedule, own, {changed}, combining_by_adasum(), Of::shard);
-        for (const auto& model : models) add_to_weights(before, by, *model);
     }
     trained.weights = single.result(own).weights;
     return trained;

@@ -273,7 +273,7 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
             for (std::size_t i = 0; i < lanes.size(); ++i) {
                 Lane& lane = *lanes[i];
                 assign(lane.program->tensors().gradients(),
-                       brought_together(schedule, *lane.program, i == 0 ? made : BatchGradients{made.changed[i - 1]},
+                       brought_together(single, *lane.program, i == 0 ? made : BatchGradients{made.changed[i - 1]},
                                         lane.by.combine, lane.by.of));
                 lane.curvature.precondition(*lane.program);
             }

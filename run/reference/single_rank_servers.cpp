@@ -71,10 +71,11 @@ struct KeptBucket {
     Bucket whole;
     const RankClass& rank_class;
     int index = 0;  // of its stage
+    int stage = 0;
 };
 
-KeptBucket of_whole_network(const RankClass& rank_class, int index) {
-    KeptBucket kept{rank_class.part.buckets[at(index)], rank_class, index};
+KeptBucket of_whole_network(const RankClass& rank_class, int index, int stage) {
+    KeptBucket kept{rank_class.part.buckets[at(index)], rank_class, index, stage};
     for (int& layer : kept.whole.layers) layer = rank_class.part.origins[at(layer)].layer;
     return kept;
 }
@@ -88,8 +89,17 @@ RankIndex worker_of(const Schedule& schedule, RankIndex rank) {
     return rank_at(schedule.mesh, coordinates);
 }
 
+/// The rank that has a copy of a stage, for a shard.
+RankIndex rank_of(const Schedule& schedule, std::int64_t shard, int stage, std::int64_t copy) {
+    RankIndex rank{0};
+    for (;; ++rank) {
+        const StagePlace place = stage_of(schedule, rank);
+        if (shard_of(schedule.mesh, rank) == shard && place.stage == stage && place.copy == copy) return rank;
+    }
+}
+
 /// A rank's own model, what it will give up when all of its pulls of this step are over.
-struct Own {
+struct OwnModel {
     std::unique_ptr<Program> model;
     std::vector<std::vector<double>> gives_up;  // by layer
     int step = 0;
@@ -123,7 +133,7 @@ Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int p
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
     const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
-    std::map<RankIndex, Own> all;
+    std::map<RankIndex, OwnModel> all;
     for (const RankIndex worker : pushing_ranks(schedule)) {
         all[worker].model = single.model(perturbation);
         all[worker].gives_up.resize(single.layers().size());
@@ -134,7 +144,8 @@ Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int p
         const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
         average.emplace_back(weights.begin(), weights.end());
     }
-    const auto make = [&](RankIndex worker, Own& own) {
+    Averages last = average;  // before the last pull
+    const auto make = [&](RankIndex worker, OwnModel& own) {
         own.made = true;
         for (int m = 0; m < schedule.methods.get<Averaging>().period; ++m) {
             assign(own.model->tensors().gradients(),
@@ -143,7 +154,7 @@ Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int p
         }
     };
     const auto pull = [&](const Served& served) {
-        Own& own = all.at(served.rank);
+        OwnModel& own = all.at(served.rank);
         if (!own.made) make(served.rank, own);
         for (const int layer : buckets[at(served.bucket)].layers) {
             const std::span<float> weights = own.model->tensors().layer(layer).weights;
@@ -151,7 +162,10 @@ Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int p
             gives_up.resize(weights.size());
             for (std::size_t i = 0; i < weights.size(); ++i) {
                 gives_up[i] = schedule.methods.get<Averaging>().elastic * (weights[i] - average[at(layer)][i]);
-                average[at(layer)][i] += gives_up[i];
+                const double before = average[at(layer)][i];
+                average[at(layer)][i] +=
+                    gives_up[i] + schedule.methods.get<Averaging>().momentum * (before - last[at(layer)][i]);
+                last[at(layer)][i] = before;
             }
         }
         if (++own.pulled < buckets.size()) return;
@@ -185,7 +199,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         stages.push_back({kept_by_server(schedule, -1, stage), nullptr, buckets.size()});
         const RankClass& rank_class = class_of_stage(schedule, stage);
         for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b)
-            buckets.push_back(of_whole_network(rank_class, static_cast<int>(b)));
+            buckets.push_back(of_whole_network(rank_class, static_cast<int>(b), stage));
     }
     std::map<RankIndex, Worker> workers;
     for (const RankIndex rank_of_worker : pushing_ranks(schedule)) {
@@ -206,6 +220,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     Trained trained;
     const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
     const Combined in_groups = combined_by(single, perturbation);
+    const std::int64_t turns = single.turns();
     const bool preconditions = schedule.methods.get<Curvature>().period > 0;
     WrittenOutCurvature curvature{schedule, perturbation};
     RoundedOnTheWire rounded{schedule, perturbation};
@@ -214,23 +229,34 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
         const std::int64_t first = shard_of(schedule.mesh, first_rank);
         const auto pushed = static_cast<double>(global_batch(schedule)) / static_cast<double>(workers.size());
         curvature.begin();
-        std::vector<RankIndex> group;
-        std::vector<std::vector<std::vector<float>>> each(buckets.size());  // by bucket and rank, by their samples
-        for (std::int64_t shard = first; shard < first + in_group; ++shard) {
-            std::vector<float> made = single.gradients_of_shard(*model, worker.step, shard, std::nullopt);
+        // By bucket and rank that sums with others of its group, or of its stage's copies: of that rank's samples.
+        std::vector<std::map<RankIndex, std::vector<float>>> each(buckets.size());
+        for (std::int64_t part = first * turns; part < (first + in_group) * turns; ++part) {
+            const std::int64_t shard = part / turns;
+            std::vector<float> made = single.gradients_of_part(*model, worker.step, part);
             if (preconditions) curvature.add(*model);
             if (preconditions && in_group > 1) rounded.round(made);
-            const double share =
-                in_groups.of == Of::shard ? 1 : static_cast<double>(samples_of(schedule, shard)) / pushed;
-            for (float& gradient : made) gradient = static_cast<float>(share * gradient);
+            const double samples = static_cast<double>(samples_of(schedule, shard)) / pushed;
             assign(model->tensors().gradients(), made);
-            for (std::size_t b = 0; b < buckets.size(); ++b)
-                each[b].push_back(of_bucket(*model, buckets[b].whole, &LayerTensors::gradients));
-            group.push_back(RankIndex{shard});
+            for (std::size_t b = 0; b < buckets.size(); ++b) {
+                const int copies = buckets[b].rank_class.copies;
+                const double share = (in_groups.of == Of::shard ? copies : samples) / static_cast<double>(turns);
+                const std::vector<float> own = of_bucket(*model, buckets[b].whole, &LayerTensors::gradients);
+                std::vector<float>& sum = each[b][rank_of(schedule, shard, buckets[b].stage, part % turns % copies)];
+                sum.resize(own.size());
+                for (std::size_t i = 0; i < own.size(); ++i) sum[i] += static_cast<float>(share * own[i]);
+            }
         }
         for (std::size_t b = 0; b < buckets.size(); ++b) {
+            std::vector<RankIndex> group;
+            Own own;
+            for (auto& [member, gradients] : each[b]) {
+                group.push_back(member);
+                own.gradients.push_back(std::move(gradients));
+                own.reach.emplace_back(own.gradients.back().size());  // bits that rounding turns are not followed
+            }
             const std::vector<float> sum =
-                in_group > 1 ? in_groups.combine(group, static_cast<int>(b), {each[b]}) : each[b].front();
+                group.size() > 1 ? in_groups.combine(group, static_cast<int>(b), own) : own.gradients.front();
             put(*model, buckets[b].whole, sum, &LayerTensors::gradients);
         }
         if (preconditions) curvature.precondition(*model);

@@ -67,7 +67,8 @@ RingTurn Ring::next(const Of& of, Pass pass) {
 }
 
 float* Ring::log_sums(const Of& of) {
-    std::vector<float>& sums = log_sums_[{of.layer, of.micro_batch % rank_.rank_class.slots}];
+    std::vector<float>& sums =
+        log_sums_[{of.layer, turn_of(rank_.rank_class, of.micro_batch) % rank_.rank_class.slots}];
     sums.resize(at(rank_.micro_batch() * of.op.heads * of.op.queries));
     return sums.data();
 }

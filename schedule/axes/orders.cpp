@@ -22,6 +22,18 @@ Order alternating(const Order& forwards, const Order& backwards, int warm_up) {
     return order;
 }
 
+/// 1F1B of whole turns, of which a rank of the stage has so many micro-batches each.
+Order turns_together(StageIndex stage, const PipelineShape& shape) {
+    int turn = 1;
+    for (const int copies : shape.copies) turn = std::lcm(turn, copies);
+    const int each = turn / shape.copies[at(stage)];
+    Order order;
+    for (const Item& whole : one_f_one_b(stage, {shape.stages, shape.micro_batches / each})) {
+        for (int i = 0; i < each; ++i) order.push_back({whole.forward, whole.micro_batch * each + i, 0});
+    }
+    return order;
+}
+
 }  // namespace
 
 Order gpipe(StageIndex /*stage*/, PipelineShape shape) {
@@ -34,6 +46,7 @@ Order gpipe(StageIndex /*stage*/, PipelineShape shape) {
 
 Order one_f_one_b(StageIndex stage, PipelineShape shape) {
     int ahead = shape.stages - 1 - stage;
+    if (!shape.copies.empty() && shape.together) return turns_together(stage, shape);
     if (!shape.copies.empty()) {
         const auto from = shape.copies.subspan(at(stage));
         ahead = (std::reduce(from.begin(), from.end()) - 1) / from.front();

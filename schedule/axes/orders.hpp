@@ -17,6 +17,8 @@ struct PipelineShape {
     int chunks = 1;         // parts of the network a stage holds: part c of stage s is number c * stages + s of all
     /// Ranks that have each stage, in turns over the micro-batches; empty: one each.
     std::span<const int> copies{};
+    /// Whether the ranks of a stage take their turns together, as they have to where they gather weights for each use.
+    bool together = false;
 };
 
 /// One micro-batch through one chunk.
@@ -34,7 +36,8 @@ Order gpipe(StageIndex stage, PipelineShape shape);
 /// 1F1B, also called PipeDream-flush (Narayanan et al. 2021, figure 3): stage s keeps at most stages - s micro-batches,
 /// so memory does not grow with their number. Where stages have copies, each of stage s keeps as many as make one for
 /// each rank of it and the stages behind it: all of these, over its copies, rounded up (Narayanan et al. 2019, section
-/// 3.2, "NUM_OPT_ACTIVE_MINIBATCHES").
+/// 3.2, "NUM_OPT_ACTIVE_MINIBATCHES"). Where these take turns together, as many micro-batches as are whole turns of all
+/// stages go through the pipeline as one: a copy that waits for its others then never waits for what waits for it.
 Order one_f_one_b(StageIndex stage, PipelineShape shape);
 
 /// Interleaved 1F1B (Narayanan et al. 2021, figure 4): each stage holds `chunks` parts that lie apart, micro-batches go

@@ -72,29 +72,14 @@ constexpr std::array words{
 constexpr std::array conflicts_of_pipedream{
     Conflict{"zero", When::never, "stages keep several versions of the weights whole", {}, "choose schedule=1f1b"},
 };
-constexpr std::string_view one_axis_of_sums = "gradients are summed along one axis, that of the copies and of data";
 constexpr std::string_view takes_no_turns = "its ranks take no turns over micro-batches";
-constexpr std::string_view of_turns = "a copy's gradients are of its turns, not of samples that it alone has";
+constexpr std::string_view no_turns = "it updates after each part of the batch, of which copies have no turns to take";
 constexpr std::array conflicts_of_copies{
-    Conflict{"shares", When::later, "micro-batches would be of unlike sizes"},
-    Conflict{"context", When::later, one_axis_of_sums},
-    Conflict{"expert", When::later, one_axis_of_sums},
-    Conflict{"spatial", When::later, one_axis_of_sums},
-    Conflict{"sequence=on", When::later, one_axis_of_sums},
-    Conflict{"groups", When::later, one_axis_of_sums},
-    Conflict{"zero", When::later, "pieces of a stage's weights would be its copies'"},
     Conflict{"interleaved", When::never, takes_no_turns},
     Conflict{"pipedream", When::later, "copies of a stage would have to wait for each other's updates"},
     Conflict{"local", When::never, "copies of a stage have the same weights"},
-    Conflict{"server", When::later, "each stage of a worker is on one rank"},
-    Conflict{"kfac", When::later, "factors are means over the data axis"},
-    Conflict{"allreduce=adasum", When::later, of_turns},
-    Conflict{"combine=updates", When::later, of_turns},
-    Conflict{"compress=fp16", When::later, of_turns},
-    Conflict{"compress=1bit", When::later, of_turns},
-    Conflict{"compress=top", When::later, of_turns},
-    Conflict{"signs=vote", When::later, of_turns},
-    Conflict{"bilevel", When::later, of_turns},
+    Conflict{"kfac", When::never, no_turns},
+    Conflict{"bilevel", When::never, no_turns},
 };
 constexpr std::array needs_tensor{Need{"tensor", "tensor=N", "the tensor ranks are those that hand on a piece each"}};
 constexpr std::array features{

@@ -211,9 +211,12 @@ constexpr std::array dense_features{
 
 constexpr std::array conflicts_of_tables{
     Conflict{"lag=1", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"pipe", When::later, "tables would lie in the first stage alone"},
-    Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come"},
+    Conflict{"pipedream", When::later, "rows would be of other updates than a stage's other weights"},
+    Conflict{"copies", When::later, "each copy of a stage would have rows of its own"},
+    Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come", "pipe",
+             "let them go through stages: pipe=N"},
+    Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come", "pipe",
+             "let them go through stages: pipe=N"},
     Conflict{"spatial", When::never, "rows of tables have no pixels"},
     Conflict{"sequence=on", When::never, "rows of tables are no sequence"},
 };

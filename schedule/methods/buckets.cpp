@@ -28,7 +28,34 @@ int joined(const std::set<int>& axes, Mesh& mesh) {
     return join(mesh, first, last);
 }
 
+/// The same places along the first axis of `places`, with `axes`, which stand right behind it.
+int with_axes_behind(const JoinedAxes& places, const std::set<int>& axes, Mesh& mesh) {
+    const int last = axes.empty() ? places.first : *axes.rbegin();
+    for (int i = places.first + 1; i <= last; ++i) {
+        if (axes.contains(i) || size_of(mesh, i) == 1) continue;
+        throw InputError(
+            fmt::format("gradients of a stage's copies are summed along '{}' and '{}' together, so no other axis may "
+                        "stand between them; move '{}'",
+                        name_of(mesh, places.first), name_of(mesh, last), name_of(mesh, i)));
+    }
+    return places_of(mesh, places.first, last, places.from, places.to);
+}
+
 }  // namespace
+
+int with_copies(int axis, int pipe, std::int64_t first, std::int64_t last, Mesh& mesh) {
+    std::set<int> axes;
+    for (int i = 0; axis >= 0 && i < static_cast<int>(mesh.axes.size()); ++i) {
+        if (size_of(mesh, i) > 1 && runs_along(mesh, axis, i)) axes.insert(i);
+    }
+    if (!axes.empty() && *axes.begin() < pipe) {
+        throw InputError(
+            fmt::format("gradients of a stage's copies are summed along '{0}' and '{1}' together: write '{1}' behind "
+                        "'{0}'",
+                        name_of(mesh, pipe), name_of(mesh, *axes.begin())));
+    }
+    return with_axes_behind({pipe, pipe, first, last, true}, axes, mesh);
+}
 
 std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
     const int data = axis_index(mesh, "data");
@@ -44,11 +71,14 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
 
 BySamples by_samples(int axis, Mesh& mesh) {
     std::set<int> shared, own;
+    const bool copies = axis >= 0 && is_partial(mesh, axis);  // each with micro-batches of its own
     for (int i = 0; axis >= 0 && i < static_cast<int>(mesh.axes.size()); ++i) {
         const Axis& each = mesh.axes[at(i)];
         if (each.size == 1 || !runs_along(mesh, axis, i)) continue;
+        if (copies && i == range_of(mesh, axis).first) continue;
         (shards({.axes = {each}}) > 1 ? own : shared).insert(i);
     }
+    if (copies) return {joined(shared, mesh), with_axes_behind(range_of(mesh, axis), own, mesh)};
     return {joined(shared, mesh), joined(own, mesh)};
 }
 

@@ -17,8 +17,13 @@ namespace rehearse::schedule {
 /// these axes do not stand next to each other.
 std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data = true);
 
+/// An axis of axes_of_sums (-1: none) with the copies of a stage, which have the places from `first` to `last` along
+/// `pipe`. InputError where it does not stand right behind that.
+int with_copies(int axis, int pipe, std::int64_t first, std::int64_t last, Mesh& mesh);
+
 /// Of the ranks along an axis of axes_of_sums: those that share samples, each of which has a part of the gradient of
-/// these, and those with samples of their own; -1: there is one. Adds both axes to the mesh. InputError as above.
+/// these, and those with samples of their own, as copies of a stage have; -1: there is one. Adds both axes to the mesh.
+/// InputError as above.
 struct BySamples {
     int shared = -1, own = -1;
 };

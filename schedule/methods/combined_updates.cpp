@@ -34,8 +34,6 @@ constexpr std::array conflicts{
     Conflict{"kfac", When::never, "directions are of sums of gradients"},
     Conflict{"expert", When::later, of_many},
     Conflict{"dense=shared", When::later, of_many},
-    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
-    Conflict{"bilevel", When::later, "halves of a batch change different weights"},
 };
 constexpr std::array needs{
     Need{"allreduce=adasum", "allreduce=adasum", "nothing else combines what ranks have changed"}};

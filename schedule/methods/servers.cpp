@@ -76,7 +76,6 @@ constexpr std::array conflicts_of_averages{
     Conflict{"kfac", When::later, "factors would be of many models"},
     Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"learners", When::later, "servers are given one model a rank"},
-    Conflict{"average_momentum", When::later, "servers move the average by what they are given alone"},
     Conflict{"groups", When::never, "each rank has a model of its own"},
     Conflict{"dense=vectors", When::never, "no gradients are sent"},
     Conflict{"tensor", When::later, "models would be in pieces"},
@@ -88,6 +87,7 @@ constexpr std::array conflicts_of_vectors{
     Conflict{"expert", When::never, "ranks that share experts sum their gradients"},
     Conflict{"kfac", When::later, "servers would multiply rows that inverses have changed"},
     Conflict{"groups", When::never, "a group sums its gradients"},
+    Conflict{"copies", When::never, "copies of a stage sum their gradients"},
     Conflict{"spatial", When::never, "gradients of shared images are sums"},
 };
 constexpr std::array needs_of_groups{Need{"server", "server=N", "what the groups have in common"},
@@ -153,8 +153,12 @@ private:
         const Bucket& bucket = context_.part.buckets[at(b)];
         const Schedule& schedule = context_.schedule;
         // A model and the average go into the average; what the model gives up stays in cache until it leaves.
-        if (averages()) return {{Add{{bucket.elements}, 2}, Pass::forward, 1, DataType::f32}};
+        // Where the average goes on by its last step, that is added, too.
         std::vector<Problem> result;
+        if (averages()) {
+            result.assign(schedule.methods.get<Averaging>().momentum > 0 ? 2 : 1, sum_of(bucket.elements));
+            return result;
+        }
         if (vectors_[at(b)]) {
             result.push_back(
                 {context_.layers()[at(bucket.layers.front())].op, Pass::backward_weights, batch(), DataType::f32});

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "models/zoo/zoo.hpp"
+#include "predict/in_batches.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -81,6 +83,66 @@ TEST(DenseGradients, MultiplyTheZerosOfAStride) {
 
 TEST(DenseGradients, AreSaidByOneWord) {
     EXPECT_THROW(static_cast<void>(framework_of(profile("strided_gradients", "sparse"), Optimizer::sgd)), InputError);
+}
+
+// Rate 4 on 10 x 12 pixels, 6 channels to 7 filters of 3 x 3: with 4 pixels on each side 18 x 20, which are 16 images
+// of 5 x 5, each convolved to 3 x 3; the gradient of the input has all 5 x 5 of them. At a memory of 1 TB/s and any
+// peak the copies count alone: what is read and what is written, once each.
+TEST(Dilations, AreConvolutionsOfImagesOfTheirOwn) {
+    DeviceClass device;
+    device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
+    device.memory_bandwidth = {Bandwidth{1e18}, "sheet"};
+    Framework framework = framework_of(profile("dilations", "space-to-batch"), Optimizer::sgd);
+    EXPECT_FALSE(framework.plain());
+    framework.issue = {};
+    const Window window{.kernel_h = 3,
+                        .kernel_w = 3,
+                        .pad_top = 4,
+                        .pad_left = 4,
+                        .pad_bottom = 4,
+                        .pad_right = 4,
+                        .dilation_h = 4,
+                        .dilation_w = 4};
+    const auto time = [&](Pass pass) {
+        const Problem problem{Conv{6, 10, 12, 7, window}, pass, 2, DataType::f32};
+        return with_overheads(price(problem, device), problem, device, framework).time.value;
+    };
+    // Of 2 samples; what is copied is priced as a pass that reads and writes with one operation, of which each side is
+    // half.
+    const double a_pixel = 2.0 * 2 * 9 * 6 * 7;
+    const double input = 6.0 * 10 * 12, padded = 16 * 6.0 * 25, made = 16 * 7.0 * 9, output = 7.0 * 10 * 12;
+    EXPECT_NEAR(time(Pass::forward) * 1e12, 16 * 9 * a_pixel + input + padded + made + output, 1e-3);
+    EXPECT_NEAR(time(Pass::backward_weights) * 1e12, 16 * 9 * a_pixel + output + made, 1e-3);
+    EXPECT_NEAR(time(Pass::backward_data) * 1e12, 16 * 25 * a_pixel + input + padded, 1e-3);
+    device.peak[DataType::f32] = {FlopRate{1e18}, "sheet"};
+    device.memory_bandwidth = {Bandwidth{1e12}, "sheet"};
+    const auto copied = [&](Pass pass) {  // of f32, beside the small images that the convolution moves
+        return time(pass) * 1e12 / 8 - (padded + made);
+    };
+    EXPECT_NEAR(copied(Pass::forward), input + padded + made + output, 200);  // and its weights, 378
+    EXPECT_NEAR(copied(Pass::backward_data), input + padded, 200);
+    EXPECT_NEAR(copied(Pass::backward_weights), output + made, 200);
+    EXPECT_THROW(framework_of(profile("dilations", "cudnn"), Optimizer::sgd), InputError);
+}
+
+// The count of operations that the climate work published for DeepLabv3+, 14.41 TFLOP a sample, is of these images: its
+// program counts each pixel that a convolution reads as one that it makes, three times for a training step.
+TEST(Dilations, AreCountedByTheClimateWorkAsItPublished) {
+    double counted = 0, own = 0;
+    for (const Layer& layer : models::deeplabv3plus().layers) {
+        const double flops = rehearse::flops(layer.op, Pass::forward).value;
+        const auto in = in_batches({layer.op, Pass::forward, 1, DataType::f32});
+        if (!is_convolution(layer.op)) continue;
+        own += flops;
+        if (!in) {
+            counted += flops;
+            continue;
+        }
+        const auto& conv = std::get<Conv>(in->problem.op);
+        counted += 2.0 * static_cast<double>(in->images * conv.height * conv.width * conv.channels * conv.filters * 9);
+    }
+    EXPECT_NEAR(3 * counted / 1e12, 14.41, 0.01);
+    EXPECT_NEAR(3 * own / 1e12, 13.03, 0.01);
 }
 
 // Images of 64 x 56 x 56 values, two a batch, in and out: read and written once more in f32, twice in f16, but not

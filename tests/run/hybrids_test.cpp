@@ -108,6 +108,20 @@ TEST(SharedSequences, ByARingGiveTheGradientsOfOneRank) {
     }
 }
 
+/// Copies of a stage sum their gradients with all ranks that have parts of these: of images in blocks, of tokens, of
+/// rows between the layers that tensor ranks share, of samples of their own whose experts they share.
+TEST(CopiesOfStages, SumWithRanksThatShareSamples) {
+    if (Communicator::world().size() != 8) GTEST_SKIP() << "on eight ranks";
+    const std::string copies = "pipe=4:copies=2+1+1:microbatches=4,", middle = "pipe=4:copies=1+2+1:microbatches=4,";
+    expect_gradients({test::images()}, {copies + "spatial=2", middle + "spatial=1x2:edges=apart"});
+    expect_gradients({test::untied(test::tiny_decoder())},
+                     {copies + "context=2", middle + "context=2:ring=on", copies + "tensor=2:sequence=on",
+                      middle + "data=1:zero=3,context=2"});
+    expect_gradients({test::untied(test::tiny_mixture())}, {copies + "expert=2", middle + "data=1,expert=2"});
+    expect_gradients({test::untied(test::tiny_decoder())}, {copies + "data=1:compress=1bit,context=2"}, 1e-2);
+    expect_gradients({test::images()}, {middle + "data=1:allreduce=adasum,spatial=2"}, 1e-2);
+}
+
 /// Gradients that are combined as vectors: of ranks that share samples, the sum. What was sent in bits is exactly what
 /// one rank sends but where rounding decides, as of the biases before a batch normalization, whose gradients are 0.
 TEST(SharedSamples, AreSummedBeforeGradientsAreCombined) {

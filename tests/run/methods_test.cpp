@@ -93,6 +93,9 @@ TEST(Methods, GoWithOtherAxes) {
         plans.push_back("pipe=2:microbatches=2,data=2:" + method + more);
         plans.push_back("pipe=2:schedule=pipedream:microbatches=4,data=2:" + method + more);
         if (ranks() == 4) plans.push_back("data=2:lag=1:zero=1:" + method + ",tensor=2");
+        // Each copy of a stage has a gradient of its own, of its turns.
+        if (ranks() == 4) plans.push_back("pipe=4:copies=2+1+1:microbatches=4,data=1:" + method);
+        if (ranks() == 8) plans.push_back("pipe=4:copies=1+2+1:microbatches=4,data=2:" + method);
     }
     for (const char* method : {"kfac=2:damping=0.5", "local=2", "local=2:elastic=0.25"}) {
         const bool cut = std::string_view{method} == "kfac=2:damping=0.5";
@@ -145,6 +148,19 @@ TEST(Methods, UpdatesAreCombinedByAdasum) {
         EXPECT_LT(result.gradient_tolerance, 0.05) << to_string(optimizer);
     }
     if (ranks() == 4) expect_as_written_out({"pipe=2:microbatches=2,data=2:allreduce=adasum:combine=updates"});
+    if (ranks() == 2) {
+        expect_as_written_out({"data:allreduce=adasum:combine=updates:bilevel=on"}, Optimizer::adam, {test::mixed()});
+        expect_as_written_out({"data:allreduce=adasum:combine=updates:bilevel=on:bucket=1kB"}, Optimizer::sgd,
+                              {test::mixed()});
+    }
+    if (ranks() != 4) return;
+    expect_as_written_out({"pipe=2:schedule=pipedream:microbatches=6,data=2:allreduce=adasum:combine=updates"});
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam}) {
+        const char* const copies = "pipe=4:copies=1+2+1:microbatches=4,data=1:allreduce=adasum:combine=updates";
+        const Result result = train_checked(tower(), copies, 8, 3, optimizer, {.learning_rate = 0.001F});
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance) << to_string(optimizer);
+        EXPECT_LT(result.gradient_tolerance, 0.05) << to_string(optimizer);
+    }
 }
 
 // You et al. 2020: a tensor goes as far as all of it is long, in buckets of several tensors and tensors of several

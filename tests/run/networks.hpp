@@ -160,6 +160,19 @@ inline Network tiny_mixture() {
                                8);
 }
 
+/// A language network whose scores have weights of their own, and not the transpose of the table of tokens.
+inline Network untied(Network n) {
+    n.name += "-untied";
+    for (Layer& layer : n.layers) {
+        auto* const dense = std::get_if<MatMul>(&layer.op);
+        if (dense == nullptr || !dense->tied) continue;
+        dense->tied = false;
+        layer.weights_of = -1;
+    }
+    check(n);
+    return n;
+}
+
 /// Two operators with trained shares, twice by the same ones, and a third that adds nothing.
 inline Network mixed() {
     Network n{.name = "mixed", .layers = {}};

@@ -28,6 +28,8 @@ inline const std::vector<Network>& networks_of_every_kind() {
                                           mixture(),
                                           tiny_decoder(),
                                           tiny_mixture(),
+                                          untied(tiny_decoder()),
+                                          untied(tiny_mixture()),
                                           mixed(),
                                           with_share(images()),
                                           with_share(tiny_decoder()),

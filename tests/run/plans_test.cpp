@@ -79,7 +79,8 @@ TEST(Plans, WithUnevenSharesGiveTheGradientsOfOneRank) {
         plans = {"data:shares=3x1+5:zero=1", "data=2:shares=3+1,tensor=2", "pipe=2:microbatches=2,data=2:shares=3+1",
                  "data=2:shares=1+3,pipe=2:schedule=gpipe:microbatches=2"};
     } else {
-        plans = {"data=2:shares=1+3,pipe=2:microbatches=2,tensor=2"};
+        plans = {"data=2:shares=1+3,pipe=2:microbatches=2,tensor=2",
+                 "pipe=4:copies=1+2+1:microbatches=2,data=2:shares=1+3"};
     }
     for (const Network& network : {perceptron(), test::branches()}) {
         for (const char* plan : plans) {
@@ -134,6 +135,11 @@ TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
                                 "pipe=4:copies=1+2+1:microbatches=4",
                                 "pipe=4:copies=1+2+1:schedule=gpipe:microbatches=8",
                                 "pipe=4:copies=2+2:microbatches=4:recompute=on",
+                                "pipe=4:copies=2+1+1:microbatches=4,data=1:zero=1",
+                                "pipe=4:copies=1+2+1:microbatches=4,data=1:zero=2:bucket=1kB",
+                                "pipe=4:copies=2+1+1:microbatches=8,data=1:zero=3:bucket=1kB",
+                                "pipe=4:copies=2+2:schedule=gpipe:microbatches=4,data=1:zero=3",
+                                "pipe=4:copies=2+1+1:microbatches=4,data=1:lag=1",
                                 "pipe=4:schedule=pipedream:microbatches=8",
                                 "pipe=2:schedule=pipedream:microbatches=4,data=2:bucket=1kB"});
 }
@@ -143,7 +149,10 @@ TEST(Plans, OfEightRanksGiveTheGradientsOfOne) {
     expect_one_ranks_gradients({"data=2,pipe=2:microbatches=2,tensor=2", "pipe=2:microbatches=4,data=2:zero=1,tensor=2",
                                 "tensor=2,pipe=4:microbatches=4", "pipe=4:copies=2+2:microbatches=4,tensor=2",
                                 "pipe=8:copies=4+2+1+1:microbatches=8", "pipe=4:copies=1+2+1:microbatches=4,data=2",
-                                "pipe=8:copies=1+4+2+1:microbatches=8"});
+                                "pipe=8:copies=1+4+2+1:microbatches=8",
+                                "pipe=4:copies=2+1+1:microbatches=4,data=2:zero=2",
+                                "pipe=8:copies=4+2+1+1:microbatches=8,data=1:zero=3",
+                                "pipe=4:copies=1+2+1:microbatches=4,data=2:zero=3:bucket=1kB"});
 }
 
 TEST(Plans, OneWeirdTrickGivesTheGradientsOfOneRank) {

@@ -30,10 +30,14 @@ TEST(Servers, KeepTheStagesOfWorkersThatAreSeveralRanks) {
         expect_as_written_out({"server=2,data=1,pipe=2:microbatches=3",
                                "server=2:dense=vectors,data=1:bucket=1kB,pipe=2:microbatches=1"});
         expect_as_written_out({"server=2,data=1,pipe=2:microbatches=2:schedule=gpipe"}, Optimizer::adam);
+        // Copies of a stage sum their gradients, of which one pushes the sum.
+        expect_as_written_out({"server=1,pipe=3:copies=2+1:microbatches=2,data=1",
+                               "server=1,pipe=3:copies=1+2:microbatches=2,data=1:bucket=1kB"});
     }
     if (ranks() == 8) {
         expect_as_written_out({"server=2,data=3,pipe=2:microbatches=2", "server=2,data=3:compress=1bit,pipe=2",
-                               "server=2,data=2:bucket=1kB,pipe=3"});
+                               "server=2,data=2:bucket=1kB,pipe=3", "server=2,pipe=3:copies=2+1:microbatches=2,data=2",
+                               "server=2,groups=2,pipe=3:copies=1+2:microbatches=2,data=1"});
     }
 }
 
@@ -49,7 +53,8 @@ TEST(Servers, ModelsPullAtAnAverageThatServersKeep) {
     if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
     if (ranks() == 3)
         expect_as_written_out({"server=1,data=2:local=2:elastic=0.3", "server=2,data=1:local=1:elastic=0.5",
-                               "server=1,data=2:shares=1+2:local=2:elastic=0.3"});
+                               "server=1,data=2:shares=1+2:local=2:elastic=0.3",
+                               "server=1,data=2:local=2:elastic=0.3:average_momentum=0.5"});
     if (ranks() == 4) expect_as_written_out({"server=2,data=2:local=1:elastic=0.25:bucket=1kB"}, Optimizer::adam);
     if (ranks() == 8) expect_as_written_out({"server=2,data=6:local=3:elastic=0.1:bucket=1kB"});
 }
@@ -120,6 +125,15 @@ TEST(ElasticServers, MoveTowardsAModelByWhatItGivesUp) {
     pull_average(0.25, model, average);
     EXPECT_EQ(model, (std::vector<float>{1, -1}));
     EXPECT_EQ(average, (std::vector<float>{1, 1}));
+}
+
+// By a quarter of the difference, and by half of the last step, which went from -4 to 0 and from 2 to 2.
+TEST(ElasticServers, GoOnByTheirLastStep) {
+    std::vector<float> model{4, -2}, average{0, 2}, last{-4, 2};
+    pull_average(Averaging{.period = 1, .elastic = 0.25, .momentum = 0.5}, model, average, last);
+    EXPECT_EQ(model, (std::vector<float>{1, -1}));
+    EXPECT_EQ(average, (std::vector<float>{3, 1}));
+    EXPECT_EQ(last, (std::vector<float>{0, 2}));
 }
 
 TEST(Staleness, CountsUpdatesInBetween) {

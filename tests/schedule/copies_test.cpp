@@ -147,7 +147,7 @@ TEST(Copies, RefuseWhatCannotBe) {
     EXPECT_THAT(refusal("pipe=3:copies=2+1:microbatches=3", 3, 6), HasSubstr("multiples of 2 would do"));
     EXPECT_THAT(refusal("pipe=3:copies=2+0", 3, 4), HasSubstr("copies"));
     EXPECT_THAT(refusal("pipe=3:copies=2+1:schedule=interleaved", 3, 4), HasSubstr("copies"));
-    EXPECT_THAT(refusal("data=2,pipe=3:copies=2+1", 6, 4), HasSubstr("write data right behind pipe"));
+    EXPECT_THAT(refusal("data=2,pipe=3:copies=2+1", 6, 4), HasSubstr("write 'data' behind 'pipe'"));
     EXPECT_THAT(refusal("pipe=7:copies=6x1+1", 7, 7), HasSubstr("cannot make 7 stages"));
 }
 

@@ -143,5 +143,16 @@ TEST(OneFOneB, HoldsNoMoreMicroBatchesThanStagesFromHere) {
     }
 }
 
+// Where the copies of a stage gather its weights together: 2, 3 and 1 of them have 3, 2 and 6 of six micro-batches.
+TEST(OneFOneB, OfCopiesThatWorkTogetherTakesWholeTurnsAsOne) {
+    const std::vector<int> copies{2, 3, 1};
+    const auto order = [&](int stage, int micro_batches) {
+        return draw(one_f_one_b(StageIndex{stage}, {3, micro_batches, 1, copies, true}), 1);
+    };
+    EXPECT_EQ(order(0, 6), "F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5");
+    EXPECT_EQ(order(1, 6), "F0 F1 F2 F3 B0 B1 F4 F5 B2 B3 B4 B5");
+    EXPECT_EQ(order(2, 12), "F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5 F6 F7 F8 F9 F10 F11 B6 B7 B8 B9 B10 B11");
+}
+
 }  // namespace
 }  // namespace rehearse::schedule

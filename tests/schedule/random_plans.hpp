@@ -106,6 +106,9 @@ public:
             const std::int64_t size = i + 1 == axes ? ranks : divisor(ranks);
             ranks /= size;
             job.axes.push_back({names[static_cast<std::size_t>(i)], size, options(names[static_cast<std::size_t>(i)])});
+            RandomAxis& axis = job.axes.back();
+            if (axis.name == "pipe" && size > 2 && job.batch == 4)  // two of six batches
+                axis.options.push_back(fmt::format("copies={}", size == 3 ? "2+1" : fmt::format("2+{}x1", size - 2)));
         }
         return job;
     }

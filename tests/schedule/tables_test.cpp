@@ -2,6 +2,7 @@
 #include "schedule/axes/tables.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -169,7 +170,7 @@ TEST(SharedTables, OfOneRankAreNotUpdatedAsAWhole) {
 TEST(SharedTables, RefuseWhatTheyDoNotGoWith) {
     EXPECT_THROW(parse_plan("data:tables=shared:microbatches=2"), InputError);
     EXPECT_THROW(parse_plan("data:tables=shared:local=2"), InputError);
-    EXPECT_THROW(parse_plan("data:tables=shared,pipe=2"), InputError);
+    EXPECT_THROW(parse_plan("data:tables=shared,pipe=2:schedule=pipedream"), InputError);
     EXPECT_THROW(parse_plan("data:tables=both"), InputError);
     Network without{.name = "without", .layers = {}};
     add(without, "input", Input{{6}}, {});
@@ -273,6 +274,23 @@ TEST(SharedExperts, RefuseWhatTheyCannotShare) {
     EXPECT_EQ(refusal(mixture(2), "expert", 2, 6), "none");
     EXPECT_NE(refusal(mixture(2), "expert", 2, 5).find("tokens of 2 samples together"), std::string::npos);
     EXPECT_NE(refusal(mixture(2), "data:microbatches=2", 2, 6).find("cannot compute 3 at a time"), std::string::npos);
+}
+
+// A pipeline's first stage has the tables; what its rows read is of before the step, whatever the order.
+TEST(SharedTables, InAPipelineAreUpdatedAfterAllForwardPasses) {
+    const auto made = [](std::string_view plan) -> std::string {
+        try {
+            static_cast<void>(schedule_of(recommender(), plan, 4, 4));
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "made";
+    };
+    EXPECT_EQ(made("pipe=2,data=2:tables=shared"), "made");
+    EXPECT_EQ(made("pipe=2:schedule=gpipe:microbatches=4,data=2:tables=shared"), "made");
+    EXPECT_THAT(made("pipe=2:microbatches=4,data=2:tables=shared"), testing::HasSubstr("choose schedule=gpipe"));
+    EXPECT_THAT(made("pipe=2:recompute=on,data=2:tables=shared"), testing::HasSubstr("without recompute"));
+    EXPECT_THAT(made("data:microbatches=2:tables=shared"), testing::HasSubstr("pipe=N"));
 }
 
 }  // namespace

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds on figures that cannot follow from what is published, computed anew: the table of docs/systems/standing.md.
+
+  standing_bounds.py build/dev/cli/rehearse                                      # prints the table
+  standing_bounds.py build/dev/cli/rehearse --check docs/systems/standing.md     # exit 1 where the page has another
+
+Each row is a published figure between two that are computed: by what is published on either side of it. A row whose figure
+lies outside is an error, with or without --check.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Rehearse:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+
+    def ask(self, *words):
+        made = subprocess.run([self.binary, *words, "--format", "json", "-q"], capture_output=True, text=True)
+        if made.returncode != 0:
+            sys.exit(f"{' '.join(words)}: {made.stderr}")
+        return json.loads(made.stdout)
+
+    def points(self, *words):
+        """Of each number of devices, from the first one on."""
+        return self.ask("predict", *words, "--no-band")["points"]
+
+    def file(self, name, text):
+        path = pathlib.Path(self.folder) / name
+        path.write_text(text)
+        return str(path)
+
+
+def text_of(*path):
+    return ROOT.joinpath(*path).read_text()
+
+
+def deeplab(rehearse):
+    """By both tables of a V100's kernels in 16 bits that there are: cuDNN 7.3.1 and 7.6.2."""
+    turned = '\n[[setting]]\nname = "layout"\nvalue = "nhwc-turned"\nsource = "calibrate/published/rules"\n'
+    framework = rehearse.file("climate.toml", text_of("frameworks", "climate-horovod.toml") + turned)
+    summit = text_of("models", "machines", "summit.toml")
+    like = 'like = "v100-sxm2"'
+    assert summit.count(like) == 1
+    older = rehearse.file("summit-cudnn7.3.toml", summit.replace(like, like + '\nprice_model = "v100-cudnn7.3"'))
+    rates = []
+    for machine in (older, "summit"):
+        points = rehearse.points("--model", "deeplabv3plus", "--machine", machine, "--devices", "1,27360", "--batch", "2",
+                                 "--optimizer", "adam", "--framework", framework, "--precision", "mixed",
+                                 "--plan", "data:lag=1")
+        rates.append([point["samples_per_s"] for point in points])
+    low, high = rates
+    petaflops = 14.41e-3
+    yield "DeepLabv3+ f16, one V100, samples/s", 2.67, low[0], high[0], "kernels of cuDNN 7.3.1 and of 7.6.2"
+    yield ("DeepLabv3+ f16, 27,360 V100, PF/s", 999, low[1] * petaflops, high[1] * petaflops,
+           "the same; the jobs had that of CUDA 9.2")
+
+
+def tiramisu(rehearse):
+    """What one P100 does follows from the abstract alone: 21.0 PF/s are 79.0 % of 5,300 of it."""
+    one, all_of_them = rehearse.points("--model", "tiramisu", "--machine", "piz-daint", "--devices", "1,5300", "--batch", "1",
+                                       "--optimizer", "adam", "--framework", "climate-horovod")
+    flops = 3703e9  # a sample, as the paper counts
+    implied = 21.0e15 / 5300 / 0.79
+    yield ("Tiramisu, one P100, TF/s, by 21.0 PF/s at 79.0 %", implied / 1e12, 0.85 * one["samples_per_s"] * flops / 1e12,
+           1.15 * one["samples_per_s"] * flops / 1e12, "predicted, 15 % on either side")
+    kept = all_of_them["samples_per_s"] / one["samples_per_s"] / 5300
+    read = min(1.0, 112e9 / 57e6 / (5300 * implied / flops))
+    yield ("... 5,300 P100, efficiency, %", 79.0, 100 * read, 100 * kept,
+           "all samples from Lustre at 112 GB/s; none, and no rank late")
+
+
+def cosmoflow(rehearse):
+    """On one node 0.535 TF/s, 69.33 GFLOP a sample: 8,192 of these read 8.4 MB each a step."""
+    nodes, step = 8192, 69.33e9 / 0.535e12
+    sample = 128 ** 3 * 4
+    points = rehearse.points("--model", "cosmoflow", "--machine", "cori-knl", "--devices", f"1,{nodes}", "--batch", "1")
+    exposed = points[1]["step_s"] - points[0]["step_s"]
+    lustre = step / max(step, nodes * sample / 408e9)
+    yield ("CosmoFlow, 8,192 nodes of Cori, efficiency, %", 77, 100 * lustre, 100 * step / (step + exposed),
+           "samples from Lustre at 408 GB/s; from the burst buffer")
+    yield ("... PF/s", 3.5, 0.535e-3 * nodes * lustre, 0.535e-3 * nodes * step / (step + exposed),
+           "the same of one node's 0.535 TF/s, which is from memory")
+
+
+def elastic(rehearse):
+    """A second figure that has no bound: it grows with the number of jobs."""
+    gains = []
+    for jobs in (50, 200):
+        made = rehearse.ask("cluster", "--machine", "azure-nc24rs-v2", "--devices", "16", "--workload",
+                            f"poisson:model=resnet50-v1+vgg16+alexnet:jobs={jobs}:hourly=10:minutes=60:batch=32-2048:most=16",
+                            "--policy", "fixed-batch,elastic")
+        by_policy = {policy["policy"]: policy["mean_completion_s"] for policy in made["policies"]}
+        gains.append(by_policy["fixed-batch"] / by_policy["elastic"])
+    yield "elastic batches, completion, x (up to)", 10, *gains, "50 and 200 jobs, 10 an hour, on 16 GPUs"
+
+
+def figure(value):
+    digits = f"{float(f'{value:.2g}'):,.12g}" if value >= 10 else f"{value:.2g}"
+    return digits
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--check", metavar="PAGE")
+    arguments = parser.parse_args()
+    lines, failed = [], False
+    with tempfile.TemporaryDirectory() as folder:
+        rehearse = Rehearse(arguments.binary, folder)
+        for part in (deeplab, tiramisu, cosmoflow, elastic):
+            for what, published, low, high, by in part(rehearse):
+                lines.append(f"| {what} | {published:,.3g} | {figure(low)} to {figure(high)} | {by} |")
+                if not low <= published <= high:
+                    print(f"{what}: {published} is not between {low} and {high}", file=sys.stderr)
+                    failed = True
+    print("\n".join(lines))
+    page = pathlib.Path(arguments.check).read_text() if arguments.check else ""
+    for line in lines:
+        if arguments.check and line not in page:
+            print(f"{arguments.check} does not have: {line}", file=sys.stderr)
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
