@@ -28,6 +28,8 @@ constexpr std::array words{
     FrameworkWord{"layout",
                   "of images; nchw: 16-bit convolutions turn them; nhwc-turned: all do for NCHW, 16-bit ones twice"},
     FrameworkWord{"transforms", "off: its convolutions go by no transform (Winograd, Fourier), but as products"},
+    FrameworkWord{"workspace",
+                  "memory that its library gets for a convolution: transforms that keep more are not taken"},
     FrameworkWord{"strided_gradients", "dense: what strided convolutions' inputs get is computed with zeros between"},
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
     FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},

@@ -39,6 +39,24 @@ Seconds turned(const Problem& problem, const DeviceClass& device, const Framewor
     return times * (copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op)));
 }
 
+// What a transform keeps in memory: of the kernel that transforms images by itself (cuDNN's WINOGRAD, of 3x3 filters
+// forward and of images' gradients) the 4x4 values of each filter; of others (WINOGRAD_NONFUSED, FFT) images and
+// results too, no fewer values than these have.
+Bytes kept_by_transform(const Problem& problem) {
+    const Conv& conv = *as_conv2d(problem.op);
+    const bool fused = conv.window.kernel_h == 3 && conv.window.kernel_w == 3 && problem.pass != Pass::backward_weights;
+    if (fused) return static_cast<double>(16 * conv.channels * conv.filters) * size_of(problem.type);
+    const Shape out = output_shape(problem.op);
+    const std::int64_t pixels = conv.channels * conv.height * conv.width + out[0] * out[1] * out[2];
+    return static_cast<double>(problem.batch * pixels) * size_of(problem.type);
+}
+
+// Whether a convolution that may take fewer multiplications does so here.
+bool transforms(const Problem& problem, const Framework& framework) {
+    if (!framework.transforms) return false;
+    return !framework.workspace || kept_by_transform(problem) <= *framework.workspace;
+}
+
 // The price of the product that a convolution is, no less than its own; of that a bias, which is a kernel of its own.
 Price as_product(Price known, const Problem& problem, const DeviceClass& device) {
     Problem plain = without_transform(problem);
@@ -124,6 +142,14 @@ void set_layout(Framework& framework, std::string_view layout) {
     framework.channels_last_turned = layout == "nhwc-turned";
 }
 
+std::optional<Bytes> workspace_of(const models::FrameworkProfile& profile) {
+    const std::string value = profile.value("workspace");
+    if (value.empty()) return std::nullopt;
+    const auto read = parse_quantity<Bytes>(value);
+    if (read < Bytes{}) throw InputError(fmt::format("framework {}: workspace '{}' is below 0", profile.name, value));
+    return read;
+}
+
 HostIssue issue_of(const models::FrameworkProfile& profile) {
     const auto time = [&](std::string_view setting) {
         const std::string value = profile.value(setting);
@@ -147,6 +173,7 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!transforms.empty() && transforms != "off")
         throw InputError(fmt::format("framework {}: transforms '{}' is not off", profile.name, transforms));
     framework.transforms = transforms.empty();
+    framework.workspace = workspace_of(profile);
     const std::string gradients = profile.value("strided_gradients");
     if (!gradients.empty() && gradients != "dense")
         throw InputError(fmt::format("framework {}: strided_gradients '{}' is not dense", profile.name, gradients));
@@ -208,7 +235,8 @@ Machine with_passes(Machine machine, const Software& passes) {
 
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
     if (framework.dense_gradients) price = multiplied(price, problem, device);
-    if (!framework.transforms && may_transform(problem)) price = as_product(std::move(price), problem, device);
+    if (may_transform(problem) && !transforms(problem, framework))
+        price = as_product(std::move(price), problem, device);
     price.time += turned(problem, device, framework);
     if (framework.update_passes > 0 && updated(problem.op)) {
         const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;

@@ -28,6 +28,7 @@ struct Framework {
     bool channels_first = false;        // images lie channel by channel (NCHW): 16-bit convolutions turn them
     bool channels_last_turned = false;  // ... pixel by pixel (NHWC), and are turned for a library that takes NCHW
     bool transforms = true;             // its library may compute convolutions with fewer multiplications
+    std::optional<Bytes> workspace{};   // memory that its library gets for one; absent: as much as it asks for
     bool dense_gradients = false;       // gradients of strided convolutions multiply the zeros between their numbers
     double update_passes = 0;           // how often its optimizer reads or writes a parameter; 0: one kernel for all
     Bandwidth update_rate{};            // of these passes, where one core makes them; 0: of the whole device
@@ -39,10 +40,13 @@ struct Framework {
     bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
-        return !channels_first && !channels_last_turned && transforms && !dense_gradients && update_passes == 0 &&
-               bucket_copies == 0 && issue == HostIssue{};
+        return !channels_first && !channels_last_turned && transforms && !workspace && !dense_gradients &&
+               update_passes == 0 && bucket_copies == 0 && issue == HostIssue{};
     }
 };
+
+/// Returns what a profile says that its library gets for a convolution, if it says so. InputError for less than 0.
+std::optional<Bytes> workspace_of(const models::FrameworkProfile& profile);
 
 /// Layouts of images: none, nchw, nhwc-turned.
 bool is_layout(std::string_view layout);

@@ -53,6 +53,7 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.layout.empty()) run.layout = framework.value("layout");
     if (run.software.empty()) run.software = framework.value("software");
     run.transforms = framework.value("transforms") != "off";
+    run.workspace = predict::workspace_of(framework);
     run.dense_gradients = framework.value("strided_gradients") == "dense";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
     run.issue = predict::issue_of(framework);
@@ -171,6 +172,7 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .precision = run.precision,
                      .optimizer = run.optimizer,
                      .framework = {.transforms = run.transforms,
+                                   .workspace = run.workspace,
                                    .dense_gradients = run.dense_gradients,
                                    .update_passes = run.update_passes,
                                    .update_rate = run.update_rate,
