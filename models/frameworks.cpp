@@ -37,6 +37,8 @@ constexpr std::array words{
     FrameworkWord{"issue_convolution", "the same of convolutions; without it as others"},
     FrameworkWord{"issue_product", "the same of dense layers and attention; without it as others"},
     FrameworkWord{"issue_normalization", "the same of normalizations; without it as others"},
+    FrameworkWord{"statistics", "operators for each tensor of weights, one by one, between backward pass and update"},
+    FrameworkWord{"statistics_shared", "the same where several ranks sum gradients"},
     FrameworkWord{"sgd_passes", "how often SGD's kernels read or write a parameter"},
     FrameworkWord{"adam_passes", "the same of Adam"},
     FrameworkWord{"lamb_passes", "the same of LAMB"},

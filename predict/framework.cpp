@@ -124,6 +124,21 @@ Seconds copied(const Problem& update, const DeviceClass& device, double times) {
     return times * 2 * elements * size_of(update.type) / device.memory_bandwidth.value;
 }
 
+// What statistics of the gradients of a bucket take: each operator as long as its issue, or as its part of the
+// gradients takes to cross memory.
+Seconds counted(const Update& update, bool shared, const RankClass& rank_class, const DeviceClass& device,
+                const Framework& framework) {
+    const double operators = shared ? framework.statistics.shared : framework.statistics.alone;
+    if (operators == 0) return Seconds{};
+    double tensors = 0;
+    const rehearse::Part& part = rank_class.part;
+    for (const int layer : part.buckets[static_cast<std::size_t>(int{update.bucket})].layers)
+        tensors += static_cast<double>(weights(part.network.layers[static_cast<std::size_t>(layer)].op).size());
+    const double elements = static_cast<double>(updated(update.problem.op).value_or(0));
+    const Seconds crossing = 1.4 * elements * size_of(update.problem.type) / device.memory_bandwidth.value;
+    return operators * std::max(tensors * framework.issue.other, crossing);
+}
+
 }  // namespace
 
 Seconds HostIssue::of(const Op& op) const {
@@ -162,6 +177,18 @@ HostIssue issue_of(const models::FrameworkProfile& profile) {
     return {time("issue"), time("issue_convolution"), time("issue_product"), time("issue_normalization")};
 }
 
+Statistics statistics_of(const models::FrameworkProfile& profile) {
+    const auto operators = [&](std::string_view setting) {
+        const std::string value = profile.value(setting);
+        if (value.empty()) return 0.0;
+        const double read = parse_number(value, setting);
+        if (!(read >= 0))
+            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
+        return read;
+    };
+    return {operators("statistics"), operators("statistics_shared")};
+}
+
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
     Framework framework;
     const std::string layout = profile.value("layout"), software = profile.value("software");
@@ -198,6 +225,7 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
         throw InputError(fmt::format("framework {}: transport '{}' is not sockets", profile.name, transport));
     framework.sockets = !transport.empty();
     framework.issue = issue_of(profile);
+    framework.statistics = statistics_of(profile);
     const std::string memory = profile.value("memory");
     if (!memory.empty() && memory != "megatron-core")
         throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
@@ -251,16 +279,22 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
     for (DeviceClass& device : machine.classes) {
         std::map<std::string, Measured> prices;
-        const auto add = [&](const Problem& problem, bool summed) {
+        const auto add = [&](const Problem& problem, bool summed, Seconds beside) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
             Price known = with_overheads(price(problem, device), problem, device, framework);
             if (summed) known.time += copied(problem, device, framework.bucket_copies);
+            known.time += beside;
             prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source});
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {
-                if (const Problem* problem = problem_of(step)) add(*problem, summed_before(step, schedule, rank_class));
+                const Problem* problem = problem_of(step);
+                if (problem == nullptr) continue;
+                const bool summed = summed_before(step, schedule, rank_class);
+                const auto* update = std::get_if<Update>(&step.action);
+                add(*problem, summed,
+                    update == nullptr ? Seconds{} : counted(*update, summed, rank_class, device, framework));
             }
         }
         device.measured = std::move(prices);

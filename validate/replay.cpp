@@ -57,6 +57,8 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     run.dense_gradients = framework.value("strided_gradients") == "dense";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
     run.issue = predict::issue_of(framework);
+    run.statistics = predict::statistics_of(framework);
+    run.update_after_sums = framework.value("update") == "after-sums";
     if (run.update_passes > 0 || passes.empty()) return;
     run.update_passes = parse_number(passes, "passes");
     if (const std::string rate = framework.value("update_rate"); !rate.empty())
@@ -176,7 +178,9 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                                    .dense_gradients = run.dense_gradients,
                                    .update_passes = run.update_passes,
                                    .update_rate = run.update_rate,
+                                   .update_after_sums = run.update_after_sums,
                                    .issue = run.issue,
+                                   .statistics = run.statistics,
                                    .error = run.framework_error},
                      .mode = sim::Mode::folded};
     predict::set_layout(job.framework, run.layout);

@@ -40,6 +40,8 @@ struct TrainingRun {
     double update_passes = 0;          // how often its kernels read or write a parameter; 0: one kernel for all
     Bandwidth update_rate{};           // of these, where one core makes them; 0: of the whole device
     predict::HostIssue issue{};        // of an operator
+    bool update_after_sums = false;    // no weight is updated before all gradients have been summed
+    predict::Statistics statistics{};  // of gradients, beside the update
     double slower = 1;                 // how much longer computation takes than its prices say
     double framework_error = predict::framework_error;  // or what the row's mapping adds to it
     auto operator<=>(const TrainingRun&) const = default;

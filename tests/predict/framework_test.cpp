@@ -111,6 +111,15 @@ TEST(Workspace, LeavesTransformsOutThatKeepMore) {
     EXPECT_FALSE(small.plain());
 }
 
+TEST(StatisticsOfGradients, AreOperatorsATensor) {
+    const Framework adaptdl = framework_of(models::load_framework("adaptdl"), Optimizer::sgd);
+    EXPECT_EQ(adaptdl.statistics, (Statistics{.alone = 14, .shared = 5}));
+    EXPECT_FALSE(Framework{.statistics = adaptdl.statistics}.plain());
+    EXPECT_EQ(statistics_of(models::load_framework("pytorch-ddp")), Statistics{});
+    EXPECT_THROW(static_cast<void>(statistics_of(profile("statistics", "-1"))), InputError);
+    EXPECT_THROW(static_cast<void>(statistics_of(profile("statistics_shared", "few"))), InputError);
+}
+
 TEST(Workspace, IsNoNegativeSize) {
     EXPECT_THROW(static_cast<void>(workspace_of(profile("workspace", "-1MB"))), InputError);
     EXPECT_THROW(static_cast<void>(workspace_of(profile("workspace", "8s"))), InputError);
