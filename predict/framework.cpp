@@ -9,9 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/text.hpp"
-#include "models/models.hpp"
 #include "predict/in_batches.hpp"
 #include "prices/kernel_point.hpp"
 #include "prices/tile_model.hpp"
@@ -38,6 +35,24 @@ Seconds turned(const Problem& problem, const DeviceClass& device, const Framewor
         return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;
     };
     return times * (copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op)));
+}
+
+// What a transform keeps in memory: of the kernel that transforms images by itself (cuDNN's WINOGRAD, of 3x3 filters
+// forward and of images' gradients) the 4x4 values of each filter; of others (WINOGRAD_NONFUSED, FFT) images and
+// results too, no fewer values than these have.
+Bytes kept_by_transform(const Problem& problem) {
+    const Conv& conv = *as_conv2d(problem.op);
+    const bool fused = conv.window.kernel_h == 3 && conv.window.kernel_w == 3 && problem.pass != Pass::backward_weights;
+    if (fused) return static_cast<double>(16 * conv.channels * conv.filters) * size_of(problem.type);
+    const Shape out = output_shape(problem.op);
+    const std::int64_t pixels = conv.channels * conv.height * conv.width + out[0] * out[1] * out[2];
+    return static_cast<double>(problem.batch * pixels) * size_of(problem.type);
+}
+
+// Whether a convolution that may take fewer multiplications does so here.
+bool transforms(const Problem& problem, const Framework& framework) {
+    if (!framework.transforms) return false;
+    return !framework.workspace || kept_by_transform(problem) <= *framework.workspace;
 }
 
 // The price of the product that a convolution is, no less than its own; of that a bias, which is a kernel of its own.
@@ -107,6 +122,21 @@ Seconds copied(const Problem& update, const DeviceClass& device, double times) {
     return times * 2 * elements * size_of(update.type) / device.memory_bandwidth.value;
 }
 
+// What statistics of the gradients of a bucket take: each operator as long as its issue, or as its part of the
+// gradients takes to cross memory.
+Seconds counted(const Update& update, bool shared, const RankClass& rank_class, const DeviceClass& device,
+                const Framework& framework) {
+    const double operators = shared ? framework.statistics.shared : framework.statistics.alone;
+    if (operators == 0) return Seconds{};
+    double tensors = 0;
+    const rehearse::Part& part = rank_class.part;
+    for (const int layer : part.buckets[static_cast<std::size_t>(int{update.bucket})].layers)
+        tensors += static_cast<double>(weights(part.network.layers[static_cast<std::size_t>(layer)].op).size());
+    const double elements = static_cast<double>(updated(update.problem.op).value_or(0));
+    const Seconds crossing = 1.4 * elements * size_of(update.problem.type) / device.memory_bandwidth.value;
+    return operators * std::max(tensors * framework.issue.other, crossing);
+}
+
 }  // namespace
 
 Seconds HostIssue::of(const Op& op) const {
@@ -116,72 +146,6 @@ Seconds HostIssue::of(const Op& op) const {
     const bool normalizes = std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);
     const Seconds own = convolves ? convolution : multiplies ? product : normalizes ? normalization : other;
     return own > Seconds{} ? own : other;
-}
-
-bool is_layout(std::string_view layout) { return layout.empty() || layout == "nchw" || layout == "nhwc-turned"; }
-
-void set_layout(Framework& framework, std::string_view layout) {
-    framework.channels_first = layout == "nchw";
-    framework.channels_last_turned = layout == "nhwc-turned";
-}
-
-HostIssue issue_of(const models::FrameworkProfile& profile) {
-    const auto time = [&](std::string_view setting) {
-        const std::string value = profile.value(setting);
-        if (value.empty()) return Seconds{};
-        const auto read = parse_quantity<Seconds>(value);
-        if (read < Seconds{})
-            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
-        return read;
-    };
-    return {time("issue"), time("issue_convolution"), time("issue_product"), time("issue_normalization")};
-}
-
-Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
-    Framework framework;
-    const std::string layout = profile.value("layout"), software = profile.value("software");
-    const std::string passes = profile.value(fmt::format("{}_passes", to_string(optimizer)));
-    if (!is_layout(layout))
-        throw InputError(fmt::format("framework {}: layout '{}' is not nchw or nhwc-turned", profile.name, layout));
-    set_layout(framework, layout);
-    const std::string transforms = profile.value("transforms");
-    if (!transforms.empty() && transforms != "off")
-        throw InputError(fmt::format("framework {}: transforms '{}' is not off", profile.name, transforms));
-    framework.transforms = transforms.empty();
-    const std::string gradients = profile.value("strided_gradients");
-    if (!gradients.empty() && gradients != "dense")
-        throw InputError(fmt::format("framework {}: strided_gradients '{}' is not dense", profile.name, gradients));
-    framework.dense_gradients = !gradients.empty();
-    const std::string dilations = profile.value("dilations");
-    if (!dilations.empty() && dilations != "space-to-batch")
-        throw InputError(fmt::format("framework {}: dilations '{}' is not space-to-batch", profile.name, dilations));
-    framework.dilated_in_batches = !dilations.empty();
-    if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
-    if (const std::string rate = profile.value("update_rate"); !rate.empty() && !passes.empty()) {
-        framework.update_rate = parse_quantity<Bandwidth>(rate);
-        if (framework.update_rate <= Bandwidth{})
-            throw InputError(fmt::format("framework {}: update_rate '{}' is not above 0", profile.name, rate));
-    }
-    if (const std::string copies = profile.value("bucket_copies"); !copies.empty()) {
-        framework.bucket_copies = parse_number(copies, "bucket_copies");
-        if (!(framework.bucket_copies >= 0))
-            throw InputError(fmt::format("framework {}: bucket_copies '{}' is below 0", profile.name, copies));
-    }
-    const std::string update = profile.value("update");
-    if (!update.empty() && update != "after-sums")
-        throw InputError(fmt::format("framework {}: update '{}' is not after-sums", profile.name, update));
-    framework.update_after_sums = !update.empty();
-    const std::string transport = profile.value("transport");
-    if (!transport.empty() && transport != "sockets")
-        throw InputError(fmt::format("framework {}: transport '{}' is not sockets", profile.name, transport));
-    framework.sockets = !transport.empty();
-    framework.issue = issue_of(profile);
-    const std::string memory = profile.value("memory");
-    if (!memory.empty() && memory != "megatron-core")
-        throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
-    framework.megatron_memory = !memory.empty();
-    if (!software.empty()) framework.passes = models::load_software(software);
-    return framework;
 }
 
 void await_sums(Schedule& schedule) {
@@ -219,7 +183,8 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
         return dense;
     }
     if (framework.dense_gradients) price = multiplied(price, problem, device);
-    if (!framework.transforms && may_transform(problem)) price = as_product(std::move(price), problem, device);
+    if (may_transform(problem) && !transforms(problem, framework))
+        price = as_product(std::move(price), problem, device);
     price.time += turned(problem, device, framework);
     if (framework.update_passes > 0 && updated(problem.op)) {
         const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;
@@ -234,16 +199,22 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
     for (DeviceClass& device : machine.classes) {
         std::map<std::string, Measured> prices;
-        const auto add = [&](const Problem& problem, bool summed) {
+        const auto add = [&](const Problem& problem, bool summed, Seconds beside) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
             Price known = with_overheads(price(problem, device), problem, device, framework);
             if (summed) known.time += copied(problem, device, framework.bucket_copies);
+            known.time += beside;
             prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source});
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {
-                if (const Problem* problem = problem_of(step)) add(*problem, summed_before(step, schedule, rank_class));
+                const Problem* problem = problem_of(step);
+                if (problem == nullptr) continue;
+                const bool summed = summed_before(step, schedule, rank_class);
+                const auto* update = std::get_if<Update>(&step.action);
+                add(*problem, summed,
+                    update == nullptr ? Seconds{} : counted(*update, summed, rank_class, device, framework));
             }
         }
         device.measured = std::move(prices);

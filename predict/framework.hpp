@@ -24,10 +24,21 @@ struct HostIssue {
 /// Returns what a profile says of its host. InputError for a time below 0.
 HostIssue issue_of(const models::FrameworkProfile& profile);
 
+/// Operators on gradients that a framework issues one by one for each tensor of weights, after the backward pass and
+/// before the update; each reads or writes the tensor 1.4 times (AdaptDL: 20 times in 14, 7 times in 5).
+struct Statistics {
+    double alone = 0, shared = 0;  // of one rank, and of several that sum gradients
+    auto operator<=>(const Statistics&) const = default;
+};
+
+/// Returns what a profile says of them. InputError for less than 0.
+Statistics statistics_of(const models::FrameworkProfile& profile);
+
 struct Framework {
     bool channels_first = false;        // images lie channel by channel (NCHW): 16-bit convolutions turn them
     bool channels_last_turned = false;  // ... pixel by pixel (NHWC), and are turned for a library that takes NCHW
     bool transforms = true;             // its library may compute convolutions with fewer multiplications
+    std::optional<Bytes> workspace{};   // memory that its library gets for one; absent: as much as it asks for
     bool dense_gradients = false;       // gradients of strided convolutions multiply the zeros between their numbers
     bool dilated_in_batches = false;    // dilated convolutions are of images of every so many-th pixel, copied together
     double update_passes = 0;           // how often its optimizer reads or writes a parameter; 0: one kernel for all
@@ -37,13 +48,18 @@ struct Framework {
     bool update_after_sums = false;     // no weight is updated before all gradients have been summed
     bool sockets = false;               // its ranks talk over sockets, which calibrate --transport sockets measures
     HostIssue issue{};                  // of an operator by the host: kernels come no faster
+    Statistics statistics{};            // of gradients, beside the update
     bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
-        return !channels_first && !channels_last_turned && transforms && !dense_gradients && !dilated_in_batches &&
-               update_passes == 0 && bucket_copies == 0 && issue == HostIssue{};
+        return !channels_first && !channels_last_turned && transforms && !workspace && !dense_gradients &&
+               !dilated_in_batches && update_passes == 0 && bucket_copies == 0 && issue == HostIssue{} &&
+               statistics == Statistics{};
     }
 };
+
+/// Returns what a profile says that its library gets for a convolution, if it says so. InputError for less than 0.
+std::optional<Bytes> workspace_of(const models::FrameworkProfile& profile);
 
 /// Layouts of images: none, nchw, nhwc-turned.
 bool is_layout(std::string_view layout);

@@ -53,10 +53,13 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     if (run.layout.empty()) run.layout = framework.value("layout");
     if (run.software.empty()) run.software = framework.value("software");
     run.transforms = framework.value("transforms") != "off";
+    run.workspace = predict::workspace_of(framework);
     run.dense_gradients = framework.value("strided_gradients") == "dense";
     run.dilated_in_batches = framework.value("dilations") == "space-to-batch";
     const std::string passes = framework.value(fmt::format("{}_passes", to_string(run.optimizer)));
     run.issue = predict::issue_of(framework);
+    run.statistics = predict::statistics_of(framework);
+    run.update_after_sums = framework.value("update") == "after-sums";
     if (run.update_passes > 0 || passes.empty()) return;
     run.update_passes = parse_number(passes, "passes");
     if (const std::string rate = framework.value("update_rate"); !rate.empty())
@@ -172,11 +175,14 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
                      .precision = run.precision,
                      .optimizer = run.optimizer,
                      .framework = {.transforms = run.transforms,
+                                   .workspace = run.workspace,
                                    .dense_gradients = run.dense_gradients,
                                    .dilated_in_batches = run.dilated_in_batches,
                                    .update_passes = run.update_passes,
                                    .update_rate = run.update_rate,
+                                   .update_after_sums = run.update_after_sums,
                                    .issue = run.issue,
+                                   .statistics = run.statistics,
                                    .error = run.framework_error},
                      .mode = sim::Mode::folded};
     predict::set_layout(job.framework, run.layout);

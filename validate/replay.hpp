@@ -34,13 +34,16 @@ struct TrainingRun {
     std::int64_t global_batch = 0;  // of all of them
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
-    bool transforms = true;           // convolutions may take fewer multiplications
-    bool dense_gradients = false;     // gradients of strided convolutions multiply the zeros between their numbers
-    bool dilated_in_batches = false;  // dilated convolutions are of images of every so many-th pixel
-    double update_passes = 0;         // how often its kernels read or write a parameter; 0: one kernel for all
-    Bandwidth update_rate{};          // of these, where one core makes them; 0: of the whole device
-    predict::HostIssue issue{};       // of an operator
-    double slower = 1;                // how much longer computation takes than its prices say
+    bool transforms = true;            // convolutions may take fewer multiplications
+    std::optional<Bytes> workspace{};  // memory that the library gets for one; absent: as much as it asks for
+    bool dense_gradients = false;      // gradients of strided convolutions multiply the zeros between their numbers
+    bool dilated_in_batches = false;   // dilated convolutions are of images of every so many-th pixel
+    double update_passes = 0;          // how often its kernels read or write a parameter; 0: one kernel for all
+    Bandwidth update_rate{};           // of these, where one core makes them; 0: of the whole device
+    predict::HostIssue issue{};        // of an operator
+    bool update_after_sums = false;    // no weight is updated before all gradients have been summed
+    predict::Statistics statistics{};  // of gradients, beside the update
+    double slower = 1;                 // how much longer computation takes than its prices say
     double framework_error = predict::framework_error;  // or what the row's mapping adds to it
     auto operator<=>(const TrainingRun&) const = default;
 };

@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// AlexNet in the one-column form that torchvision ships (Krizhevsky 2014): no groups, no local response normalization.
+// AlexNet in one column, as programs have it: torchvision's (Krizhevsky 2014) without local response normalization, and
+// what MXNet, Chainer's and TensorFlow's benchmarks train under its name, which have more filters.
+#include <array>
+
 #include "models/builder.hpp"
 #include "models/zoo/zoo.hpp"
+#include "models/zoo/zoo_replayed.hpp"
 
 namespace rehearse::models {
+namespace {
 
-Network alexnet() {
-    NetworkBuilder b("alexnet", {3, 224, 224});
+struct Form {
+    const char* name;
+    std::int64_t side;
+    std::array<int, 5> filters;
+    int pad = 0;              // of the first convolution
+    bool keeps_last = false;  // pools keep their last window
+    bool normalizes = false;  // what the first two pools give, over five neighbouring channels
+};
+
+Network alexnet_of(const Form& form) {
+    NetworkBuilder b(form.name, {3, form.side, form.side});
+    const auto halve = [&](const char* name, int from) {
+        const Shape& shape = b.shape(from);
+        return b.max_pool(name, from, form.keeps_last ? keep_last(square(3, 2), shape[1], shape[2]) : square(3, 2));
+    };
+    const auto normalized = [&](const char* name, int from) { return form.normalizes ? b.lrn(name, from) : from; };
+    const auto& [first, second, third, fourth, fifth] = form.filters;
     int x = NetworkBuilder::input;
-    x = b.relu("relu1", b.conv("conv1", x, 64, square(11, 4, 2), true));
-    x = b.max_pool("pool1", x, square(3, 2));
-    x = b.relu("relu2", b.conv("conv2", x, 192, square(5, 1, 2), true));
-    x = b.max_pool("pool2", x, square(3, 2));
-    x = b.relu("relu3", b.conv("conv3", x, 384, square(3, 1, 1), true));
-    x = b.relu("relu4", b.conv("conv4", x, 256, square(3, 1, 1), true));
-    x = b.relu("relu5", b.conv("conv5", x, 256, square(3, 1, 1), true));
-    x = b.max_pool("pool5", x, square(3, 2));
+    x = b.relu("relu1", b.conv("conv1", x, first, square(11, 4, form.pad), true));
+    x = normalized("norm1", halve("pool1", x));
+    x = b.relu("relu2", b.conv("conv2", x, second, square(5, 1, 2), true));
+    x = normalized("norm2", halve("pool2", x));
+    x = b.relu("relu3", b.conv("conv3", x, third, square(3, 1, 1), true));
+    x = b.relu("relu4", b.conv("conv4", x, fourth, square(3, 1, 1), true));
+    x = b.relu("relu5", b.conv("conv5", x, fifth, square(3, 1, 1), true));
+    x = halve("pool5", x);
     x = b.dropout("drop6", b.flatten("flatten", x), 0.5);
     x = b.relu("relu6", b.dense("fc6", x, 4096));
     x = b.dropout("drop7", x, 0.5);
@@ -23,5 +43,23 @@ Network alexnet() {
     b.loss(b.dense("fc8", x, 1000));
     return b.build();
 }
+
+}  // namespace
+
+Network alexnet() { return alexnet_of({"alexnet", 224, {64, 192, 384, 256, 256}, 2}); }
+
+// symbols/alexnet.py of apache/mxnet, example/image-classification.
+Network alexnet_mxnet() {
+    return alexnet_of({.name = "alexnet-mxnet", .side = 224, .filters = {96, 256, 384, 384, 256}, .normalizes = true});
+}
+
+// data/models/alexnet.py of ankahira/paraDL, whose data set cuts images of 226 x 226.
+Network alexnet_chainer() {
+    return alexnet_of(
+        {.name = "alexnet-chainer", .side = 226, .filters = {96, 256, 384, 384, 256}, .keeps_last = true});
+}
+
+// alexnet_model.py of tensorflow/benchmarks.
+Network alexnet_tf() { return alexnet_of({.name = "alexnet-tf", .side = 227, .filters = {64, 192, 384, 384, 256}}); }
 
 }  // namespace rehearse::models

@@ -58,7 +58,11 @@ Network regnet_of() {
 constexpr std::array networks{
     ModelName{"lenet5", "LeCun et al. 1998, 1x32x32 digits, 10 classes; ReLU and max pools", lenet5},
     ModelName{"alexnet", "Krizhevsky 2014 (one column), 3x224x224, 1000 classes", alexnet},
+    ModelName{"alexnet-mxnet", "96 to 384 filters and local response normalization, as MXNet has it", alexnet_mxnet},
+    ModelName{"alexnet-chainer", "the same without normalization, 3x226x226 (ParaDL)", alexnet_chainer},
+    ModelName{"alexnet-tf", "as TensorFlow's benchmarks have it, 3x227x227", alexnet_tf},
     ModelName{"vgg16", "Simonyan and Zisserman 2015, configuration D, 3x224x224, 1000 classes", vgg16},
+    ModelName{"vgg16-226", "the same on images of 226x226, pools keep their last window (ParaDL)", vgg16_226},
     ModelName{"vgg19", "Simonyan and Zisserman 2015, configuration E, 3x224x224, 1000 classes", vgg19},
     ModelName{"googlenet", "Szegedy et al. 2015 without auxiliary heads, 3x224x224, 1000 classes", googlenet},
     ModelName{"googlenet-256", "the same on images of 256x256", googlenet_256},

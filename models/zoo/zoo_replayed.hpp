@@ -15,6 +15,15 @@ Network resnet50_v2();
 Network resnet101_v2();
 Network resnet152_v2();
 Network inception_v3();
+/// As MXNet's example trains it: 96, 256, 384, 384 and 256 filters, local response normalization.
+Network alexnet_mxnet();
+/// As many filters, without normalization, on images of 226 x 226, as ParaDL trains it in Chainer.
+Network alexnet_chainer();
+/// As TensorFlow's benchmarks train it: 384 filters in the fourth convolution.
+Network alexnet_tf();
+/// On images of 226 x 226, as ParaDL trains it in Chainer, whose pools keep their last window: 8 x 8 pixels before the
+/// first dense layer.
+Network vgg16_226();
 /// On images of 256 x 256, as Dell trains it in MXNet.
 Network googlenet_256();
 Network cosmoflow_small();

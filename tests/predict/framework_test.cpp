@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "models/models.hpp"
 #include "models/zoo/zoo.hpp"
 #include "predict/in_batches.hpp"
 
@@ -147,6 +148,47 @@ TEST(Dilations, AreCountedByTheClimateWorkAsItPublished) {
 
 // Images of 64 x 56 x 56 values, two a batch, in and out: read and written once more in f32, twice in f16, but not
 // those of 1 x 1 filters. Channel by channel only 16-bit ones are turned, of any filter.
+// Transformed filters of 512 x 512 are 16 x 512 x 512 x 4 B = 16 MiB, of 256 x 512 8 MiB, and 8 MiB are allowed; what a
+// gradient of weights keeps, images and results of a batch, is 32 x (64 + 64) x 56 x 56 x 4 B = 51 MB, and of one image
+// of 7 x 7 with 64 channels 25 kB.
+TEST(Workspace, LeavesTransformsOutThatKeepMore) {
+    const DeviceClass device = models::load_machine("abci").classes.front();
+    Framework small;
+    small.workspace = workspace_of(profile("workspace", "8MiB"));
+    const Framework none{.transforms = false};
+    const auto time = [&](const Framework& framework, const Problem& problem) {
+        return with_overheads(price(problem, device), problem, device, framework).time;
+    };
+    const auto conv = [](std::int64_t channels, std::int64_t filters, std::int64_t side) {
+        return Conv{channels, side, side, filters, Window{3, 3, 1, 1, 1, 1, 1, 1}};
+    };
+    const Problem fits{conv(256, 512, 28), Pass::forward, 32, DataType::f32};
+    const Problem larger{conv(512, 512, 28), Pass::forward, 32, DataType::f32};
+    const Problem weights{conv(64, 64, 56), Pass::backward_weights, 32, DataType::f32};
+    const Problem few{conv(64, 64, 7), Pass::backward_weights, 1, DataType::f32};
+    for (const Problem& problem : {fits, few}) EXPECT_EQ(time(small, problem), time({}, problem));
+    for (const Problem& problem : {larger, weights}) EXPECT_EQ(time(small, problem), time(none, problem));
+    EXPECT_GT(time(none, larger), time({}, larger));
+    EXPECT_GT(time(none, fits), time({}, fits));
+    EXPECT_FALSE(small.plain());
+}
+
+TEST(StatisticsOfGradients, AreOperatorsATensor) {
+    const Framework adaptdl = framework_of(models::load_framework("adaptdl"), Optimizer::sgd);
+    EXPECT_EQ(adaptdl.statistics, (Statistics{.alone = 14, .shared = 5}));
+    EXPECT_FALSE(Framework{.statistics = adaptdl.statistics}.plain());
+    EXPECT_EQ(statistics_of(models::load_framework("pytorch-ddp")), Statistics{});
+    EXPECT_THROW(static_cast<void>(statistics_of(profile("statistics", "-1"))), InputError);
+    EXPECT_THROW(static_cast<void>(statistics_of(profile("statistics_shared", "few"))), InputError);
+}
+
+TEST(Workspace, IsNoNegativeSize) {
+    EXPECT_THROW(static_cast<void>(workspace_of(profile("workspace", "-1MB"))), InputError);
+    EXPECT_THROW(static_cast<void>(workspace_of(profile("workspace", "8s"))), InputError);
+    EXPECT_FALSE(workspace_of(models::load_framework("rehearse")).has_value());
+    EXPECT_EQ(workspace_of(models::load_framework("chainermn")), Bytes{8.0 * 1024 * 1024});
+}
+
 TEST(ImageLayouts, AreTurnedForTheLibrary) {
     DeviceClass device;
     device.peak[DataType::f32] = device.peak[DataType::f16] = {FlopRate{1e15}, "sheet"};

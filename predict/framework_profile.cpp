@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a framework's file says, read into values.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "models/models.hpp"
+#include "predict/framework.hpp"
+
+namespace rehearse::predict {
+
+bool is_layout(std::string_view layout) { return layout.empty() || layout == "nchw" || layout == "nhwc-turned"; }
+
+void set_layout(Framework& framework, std::string_view layout) {
+    framework.channels_first = layout == "nchw";
+    framework.channels_last_turned = layout == "nhwc-turned";
+}
+
+std::optional<Bytes> workspace_of(const models::FrameworkProfile& profile) {
+    const std::string value = profile.value("workspace");
+    if (value.empty()) return std::nullopt;
+    const auto read = parse_quantity<Bytes>(value);
+    if (read < Bytes{}) throw InputError(fmt::format("framework {}: workspace '{}' is below 0", profile.name, value));
+    return read;
+}
+
+HostIssue issue_of(const models::FrameworkProfile& profile) {
+    const auto time = [&](std::string_view setting) {
+        const std::string value = profile.value(setting);
+        if (value.empty()) return Seconds{};
+        const auto read = parse_quantity<Seconds>(value);
+        if (read < Seconds{})
+            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
+        return read;
+    };
+    return {time("issue"), time("issue_convolution"), time("issue_product"), time("issue_normalization")};
+}
+
+Statistics statistics_of(const models::FrameworkProfile& profile) {
+    const auto operators = [&](std::string_view setting) {
+        const std::string value = profile.value(setting);
+        if (value.empty()) return 0.0;
+        const double read = parse_number(value, setting);
+        if (!(read >= 0))
+            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
+        return read;
+    };
+    return {operators("statistics"), operators("statistics_shared")};
+}
+
+Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
+    Framework framework;
+    const std::string layout = profile.value("layout"), software = profile.value("software");
+    const std::string passes = profile.value(fmt::format("{}_passes", to_string(optimizer)));
+    if (!is_layout(layout))
+        throw InputError(fmt::format("framework {}: layout '{}' is not nchw or nhwc-turned", profile.name, layout));
+    set_layout(framework, layout);
+    const std::string transforms = profile.value("transforms");
+    if (!transforms.empty() && transforms != "off")
+        throw InputError(fmt::format("framework {}: transforms '{}' is not off", profile.name, transforms));
+    framework.transforms = transforms.empty();
+    framework.workspace = workspace_of(profile);
+    const std::string gradients = profile.value("strided_gradients");
+    if (!gradients.empty() && gradients != "dense")
+        throw InputError(fmt::format("framework {}: strided_gradients '{}' is not dense", profile.name, gradients));
+    framework.dense_gradients = !gradients.empty();
+    const std::string dilations = profile.value("dilations");
+    if (!dilations.empty() && dilations != "space-to-batch")
+        throw InputError(fmt::format("framework {}: dilations '{}' is not space-to-batch", profile.name, dilations));
+    framework.dilated_in_batches = !dilations.empty();
+    if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
+    if (const std::string rate = profile.value("update_rate"); !rate.empty() && !passes.empty()) {
+        framework.update_rate = parse_quantity<Bandwidth>(rate);
+        if (framework.update_rate <= Bandwidth{})
+            throw InputError(fmt::format("framework {}: update_rate '{}' is not above 0", profile.name, rate));
+    }
+    if (const std::string copies = profile.value("bucket_copies"); !copies.empty()) {
+        framework.bucket_copies = parse_number(copies, "bucket_copies");
+        if (!(framework.bucket_copies >= 0))
+            throw InputError(fmt::format("framework {}: bucket_copies '{}' is below 0", profile.name, copies));
+    }
+    const std::string update = profile.value("update");
+    if (!update.empty() && update != "after-sums")
+        throw InputError(fmt::format("framework {}: update '{}' is not after-sums", profile.name, update));
+    framework.update_after_sums = !update.empty();
+    const std::string transport = profile.value("transport");
+    if (!transport.empty() && transport != "sockets")
+        throw InputError(fmt::format("framework {}: transport '{}' is not sockets", profile.name, transport));
+    framework.sockets = !transport.empty();
+    framework.issue = issue_of(profile);
+    framework.statistics = statistics_of(profile);
+    const std::string memory = profile.value("memory");
+    if (!memory.empty() && memory != "megatron-core")
+        throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
+    framework.megatron_memory = !memory.empty();
+    if (!software.empty()) framework.passes = models::load_software(software);
+    return framework;
+}
+
+}  // namespace rehearse::predict
