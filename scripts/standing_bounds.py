@@ -90,6 +90,16 @@ def cosmoflow(rehearse):
            "the same of one node's 0.535 TF/s, which is from memory")
 
 
+def climatenet(rehearse):
+    """Its samples were read from Lustre, whether beside the step before or between steps is not said."""
+    words = ["--model", "climatenet", "--machine", "cori-knl", "--devices", "9608", "--batch", "8", "--framework",
+             "caffe-cori", "--input", "lustre", "--plan",
+             "server=14:place=beside,groups=8,data=1201:allreduce=halving:bucket=1B:first=1B"]
+    steps = [rehearse.points(*words, "--loader", "inline:stack=289MBps" + how)[0]["step_s"] for how in (":read=ahead", "")]
+    yield ("climate network, 9,608 nodes of Cori, s a step", 12.16, *steps,
+           "samples from Lustre, read beside the step before; between steps")
+
+
 def elastic(rehearse):
     """A second figure that has no bound: it grows with the number of jobs."""
     gains = []
@@ -115,7 +125,7 @@ def main():
     lines, failed = [], False
     with tempfile.TemporaryDirectory() as folder:
         rehearse = Rehearse(arguments.binary, folder)
-        for part in (deeplab, tiramisu, cosmoflow, elastic):
+        for part in (deeplab, tiramisu, cosmoflow, climatenet, elastic):
             for what, published, low, high, by in part(rehearse):
                 lines.append(f"| {what} | {published:,.3g} | {figure(low)} to {figure(high)} | {by} |")
                 if not low <= published <= high:

@@ -51,6 +51,7 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
     read();
     inline_functions();
     check_attributes();
+    check_names();
     find_inputs(options);
     unfold_tensors();
     declare();

@@ -122,6 +122,7 @@ private:
     void inline_functions();
     void expand(const onnx::NodeProto& node, int depth);
     void check_attributes() const;
+    void check_names() const;
     void check_attributes(const onnx::NodeProto& node) const;
     bool put_branch(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_bags(const onnx::NodeProto& loop, std::vector<const onnx::NodeProto*>& open);

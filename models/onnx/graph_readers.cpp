@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads what in a graph, and what nobody reads.
+// Who makes and reads what in a graph, and what nobody reads.
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "models/onnx/graph.hpp"
 
 namespace rehearse::models {
+
+// Each value is made once (single static assignment, as ONNX's IR demands).
+void OnnxGraph::check_names() const {
+    std::unordered_set<std::string_view> made;
+    for (const auto& tensor : model_.graph().initializer())
+        if (!made.insert(tensor.name()).second) fail(fmt::format("two initializers are called '{}'", tensor.name()));
+    for (const auto& input : model_.graph().input()) made.insert(input.name());  // an initializer may be one, too
+    for (const onnx::NodeProto* node : nodes_) {
+        for (const std::string& output : node->output())
+            if (!output.empty() && !made.insert(output).second)
+                fail(*node, fmt::format("'{}' is made already, by another node or as an input", output));
+    }
+}
 
 // Drops nodes that nothing is computed with: exporters leave such behind of which only the sizes were asked.
 void OnnxGraph::drop_unread() {

@@ -229,7 +229,9 @@ int beside(Import& import, const onnx::NodeProto& node, int input) {
         return known ? import.fixed_layer(named, "values", known->shape, std::move(known->values)) : -1;
     }
     if (import.owners.contains(tensors.front()) && !import.graph.uniform(tensors.front())) return -1;
-    Shape dims = *import.graph.dims(tensors.front());
+    const auto whole = import.graph.dims(tensors.front());
+    if (!whole) import.graph.fail(node, fmt::format("the size of '{}' is not known", tensors.front()));
+    Shape dims = *whole;
     const auto read = import.beside_samples(node, dims);
     if (read) dims = *read;
     const int made = import.builder.layer(import.name_for(named), Parameter{dims.empty() ? Shape{1} : dims}, {});

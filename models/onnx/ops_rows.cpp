@@ -240,9 +240,10 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
     if (!value.dims || value.dims->empty()) return "a number alone is not normalized";
     Normalization op{.shape = shape, .epsilon = stored(number(node, "epsilon", 1e-5))};
     const auto trained = [&](int i) {
-        return i < node.input_size() && !node.input(i).empty() && !import.graph.value(node.input(i)).weights.empty()
-                   ? elements(*import.graph.dims(node.input(i)))
-                   : 0;
+        if (i >= node.input_size() || import.graph.value(node.input(i)).weights.empty()) return std::int64_t{0};
+        const auto dims = import.graph.dims(node.input(i));
+        if (!dims) import.graph.fail(node, fmt::format("the size of '{}' is not known", node.input(i)));
+        return elements(*dims);
     };
     std::vector<std::string> tensors = import.tensors(node, 1, 2);
     op.gamma = trained(1), op.beta = trained(2);

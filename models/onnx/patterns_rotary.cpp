@@ -127,7 +127,8 @@ std::optional<std::size_t> rows_axis(const Shape& table, std::int64_t size) {
 }
 
 void find_rotation(const OnnxGraph& graph, const std::vector<Node>& between, Rotary& found) {
-    const Shape dims = *graph.dims(found.from);
+    const Shape dims = graph.dims(found.from).value_or(Shape{});
+    if (dims.empty()) return;
     const auto rotation = rotation_by(graph, between, dims.back());
     std::optional<std::size_t> axis;
     for (const std::string& table : found.tables) {
