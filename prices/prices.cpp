@@ -187,6 +187,23 @@ Price one_by_one(const GroupedMatMul& op, const Problem& problem, const DeviceCl
             fmt::format("{} times {}: {}", op.experts, to_string(Op{one}), each.source)};
 }
 
+// The groups of a convolution as convolutions of their own, one after the other: cuDNN before 7 knows no groups, and
+// programs loop over them (Caffe's cudnn_conv_layer.cu, Torch's SpatialConvolution.lua). Of groups that fill a kernel's
+// tile by themselves: what is known of others, 4 to 32 filters wide, is known of kernels for groups.
+std::optional<Price> group_by_group(const Problem& problem, const DeviceClass& device) {
+    constexpr std::int64_t tile = 64;
+    const auto* op = std::get_if<Conv>(&problem.op);
+    if (op == nullptr || op->groups <= 1 || op->filters / op->groups < tile) return std::nullopt;
+    Conv one = *op;
+    one.channels /= op->groups;
+    one.filters /= op->groups;
+    one.groups = 1;
+    one.bias = false;
+    const Price each = price({one, problem.pass, problem.batch, problem.type}, device);
+    return Price{each.time * static_cast<double>(op->groups), each.error,
+                 fmt::format("{} times {}: {}", op->groups, to_string(Op{one}), each.source)};
+}
+
 // A convolution of a sort that no table has: of a volume by the images that are the same product, of which a library
 // may know less; else by the bound of a library's algorithms, unless the device has a share of its own for it.
 std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClass& device) {
@@ -209,7 +226,11 @@ std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClas
     std::optional<Price> answer = convolution_price(problem, device);
     if (!answer) return std::nullopt;
     answer->time += of_bias(problem, device);
-    return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
+    Price together = on_this_board(from_sheet(std::move(*answer), problem), problem, device);
+    std::optional<Price> apart = group_by_group(problem, device);
+    if (!apart) return together;
+    apart->time += of_bias(problem, device);
+    return apart->time < together.time ? *apart : together;
 }
 
 }  // namespace

@@ -72,10 +72,8 @@ private:
     int count_ = 0;
 };
 
-}  // namespace
-
-Network inception_v3() {
-    NetworkBuilder b("inception-v3", {3, 299, 299});
+Network inception_v3_of(const char* name, std::int64_t side) {
+    NetworkBuilder b(name, {3, side, side});
     Inception net(b);
     int x = net.conv(NetworkBuilder::input, 32, square(3, 2));
     x = net.conv(net.conv(x, 32, square(3)), 64, square(3, 1, 1));
@@ -89,5 +87,10 @@ Network inception_v3() {
     b.loss(b.dense("fc", x, 1000));
     return b.build();
 }
+
+}  // namespace
+
+Network inception_v3() { return inception_v3_of("inception-v3", 299); }
+Network inception_v3_224() { return inception_v3_of("inception-v3-224", 224); }
 
 }  // namespace rehearse::models

@@ -14,7 +14,13 @@ Network resnet152_v1();
 Network resnet50_v2();
 Network resnet101_v2();
 Network resnet152_v2();
+/// As MXNet's example trains it: the stride in the 3x3.
+Network resnet152_v2_mxnet();
 Network inception_v3();
+/// On images of 224 x 224, as Horovod's synthetic benchmark trains it.
+Network inception_v3_224();
+/// As Caffe trains it: filters as MXNet's in two groups, local response normalization before the pools.
+Network alexnet_caffe();
 /// As MXNet's example trains it: 96, 256, 384, 384 and 256 filters, local response normalization.
 Network alexnet_mxnet();
 /// As many filters, without normalization, on images of 226 x 226, as ParaDL trains it in Chainer.
@@ -24,8 +30,12 @@ Network alexnet_tf();
 /// On images of 226 x 226, as ParaDL trains it in Chainer, whose pools keep their last window: 8 x 8 pixels before the
 /// first dense layer.
 Network vgg16_226();
-/// On images of 256 x 256, as Dell trains it in MXNet.
-Network googlenet_256();
+/// As Caffe trains it, with its two auxiliary heads.
+Network googlenet_heads();
+/// As MXNet's example has it, on images of 256 x 256: no normalization, pools that lose their last window.
+Network googlenet_mxnet();
+/// As Torch's benchmarks have it: no normalization, 13 x 13 pixels in its fourth stage, 1,008 classes.
+Network googlenet_torch();
 Network cosmoflow_small();
 Network cosmoflow_256();
 Network cosmoflow_512();

@@ -68,17 +68,23 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"lenet5", 61'706, 0.000417, 0.00001, 10}, Published{"alexnet", 61'100'840, 0.71, 0.006, 1000},
         // 62,378,344 and 1.135 of one column with 96 filters; by hand for other images.
         Published{"alexnet-chainer", 62'378'344, 1.131, 0.006, 1000},
+        Published{"alexnet-caffe", 60'965'224, 0.7206, 0.002, 1000},
         Published{"alexnet-mxnet", 50'844'008, 1.009, 0.006, 1000},
         Published{"alexnet-tf", 61'838'248, 0.838, 0.006, 1000}, Published{"vgg16", 138'357'544, 15.47, 0.02, 1000},
         Published{"vgg16-226", 138'357'544 + 512 * (64 - 49) * 4096, 16.29, 0.02, 1000},
         Published{"vgg19", 143'667'240, 19.63, 0.02, 1000}, Published{"googlenet", 6'998'552, 1.58, 0.01, 1000},
-        Published{"googlenet-256", 6'998'552, 1.58 * 64 / 49, 0.015, 1000},
+        // 13,378,280 weights in Caffe's file; operations by hand from here on.
+        Published{"googlenet-heads", 13'378'280, 1.591, 0.002, 1000},
+        Published{"googlenet-mxnet", 6'998'552, 1.895, 0.002, 1000},
+        Published{"googlenet-torch", 7'001'852, 1.506, 0.002, 1008},
         // By hand: sums over in x out x 9 x pixels, and in x out.
         Published{"vgg8", 3'248'202, 0.15487, 0.001, 10}, Published{"mlp", 4'206'602, 0.0042045, 0.00001, 10},
         Published{"resnet32", 464'154, 0.069, 0.0006, 10}, Published{"resnet50", 25'557'032, 4.09, 0.006, 1000},
         Published{"resnet101", 44'549'160, 7.80, 0.006, 1000}, Published{"resnet152", 60'192'808, 11.51, 0.006, 1000},
         Published{"resnet50-v1", 25'557'032, 3.86, 0.01, 1000},
+        Published{"resnet152-v2-mxnet", 60'185'256, 11.51, 0.02, 1000},
         Published{"inception-v3", 27'161'264 - 3'326'696, 5.71, 0.01, 1000},
+        Published{"inception-v3-224", 27'161'264 - 3'326'696, 2.84, 0.02, 1000},
         Published{"mobilenet-v1", 4'231'976, 0.569, 0.0006, 1000},
         Published{"densenet121", 7'978'856, 2.83, 0.006, 1000}),
     [](const auto& test) {

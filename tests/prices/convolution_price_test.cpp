@@ -97,5 +97,23 @@ TEST(ConvolutionPrice, GivesWayToAShareOfTheDevice) {
     EXPECT_EQ(price(strided, device).error, 0.3);
 }
 
+// Of groups as wide as a tile none takes longer than as many convolutions one after the other; of narrower ones, where
+// a tile stays empty, only kernels for groups are known.
+TEST(ConvolutionPrice, OfWideGroupsIsAtMostThatOfAsManyConvolutions) {
+    DeviceClass device = gpu();
+    device.efficiencies = {{"conv2d", {}, {}, 0.9, 0.2, "conv"}};
+    const auto price_of = [&](std::int64_t filters, std::int64_t groups) {
+        Conv conv = filters_of(groups);
+        conv.channels = conv.filters = filters;
+        return price({conv, Pass::forward, 8, DataType::f32}, device);
+    };
+    const Price wide = price_of(128, 2), half = price_of(64, 1), narrow = price_of(128, 4);
+    EXPECT_DOUBLE_EQ(wide.time.value, 2 * half.time.value);
+    EXPECT_EQ(wide.error, half.error);
+    EXPECT_THAT(wide.source, testing::HasSubstr("2 times conv2d:c64"));
+    EXPECT_GT(narrow.time.value, 4 * price_of(32, 1).time.value);
+    EXPECT_THAT(narrow.source, testing::HasSubstr("times the least of a library's algorithms"));
+}
+
 }  // namespace
 }  // namespace rehearse
