@@ -34,6 +34,9 @@ struct Statistics {
 /// Returns what a profile says of them. InputError for less than 0.
 Statistics statistics_of(const models::FrameworkProfile& profile);
 
+/// What a framework adds to the prices of operators.
+///
+/// Large: one member for each setting of a framework's file.
 struct Framework {
     bool channels_first = false;        // images lie channel by channel (NCHW): 16-bit convolutions turn them
     bool channels_last_turned = false;  // ... pixel by pixel (NHWC), and are turned for a library that takes NCHW

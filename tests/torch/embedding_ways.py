@@ -3,8 +3,7 @@
 """scripts/embedding_reference.py at small sizes: embedding_ways.py REHEARSE.
 
 Its own check holds the two updates of PyTorch to each other, `bench embedding` its six ways. Here: all eight are in the
-table, ratios are those of the times, and the way of 2019 pays for its tensor operations: it takes at least twice as
-long as today's (5 to 16 times where it was measured).
+table, and ratios are those of the times. Which is faster is a matter of the script on a quiet host, not of a test.
 """
 import importlib.util
 import json
@@ -34,7 +33,6 @@ def main():
     for row, time in zip(rows, times):
         assert abs(row["over_2019"] * time / times[0] - 1) < 1e-9, row
         assert row["way"] in done.stdout, done.stdout
-    assert rows[0]["update_s"] > 2 * rows[1]["update_s"], rows
     refused = subprocess.run([sys.executable, SCRIPT, "--batch", "0"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "at least 1" in refused.stderr, refused.stderr
 
