@@ -160,6 +160,13 @@ std::vector<Wrong> wrong_graphs() {
              "auto_pad", "SOME");
     graph("huge_batch", "a batch of 1099511627776 samples", {std::int64_t{1} << 40, 4}).node("Relu", {"x"}, "y");
     graph("dense_on_image", "it reads 1x4x8x8, not a matrix").weights("w", {4, 4}).node("Gemm", {"x", "w"}, "y");
+    graph("two_tensors", "two initializers are called 'w'")
+        .weights("w", {8, 4, 3, 3})
+        .weights("w", {8, 4, 1, 1})
+        .node("Conv", {"x", "w"}, "y");
+    OnnxFile& twice = graph("made_twice", "Relu node 'the_y': 'y' is made already");
+    twice.node("Relu", {"x"}, "y");
+    twice.node("Relu", {"x"}, "y");
     return wrong;
 }
 
