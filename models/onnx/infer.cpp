@@ -237,6 +237,7 @@ void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
     if (from == nullptr || !from->moved || !from->dims || whole > std::numeric_limits<std::int32_t>::max()) return;
     constexpr std::int64_t most_without_values = 1 << 26;  // a few bytes of a file claim any size
     if (whole > most_without_values && !graph_.value(value.weights.front()).data) return;
+    if (elements(*value.dims) > std::max(whole, most_without_values)) return;  // picked again and again
     std::vector<double> numbers(static_cast<std::size_t>(elements(*from->dims)));
     std::iota(numbers.begin(), numbers.end(), 0);
     if (from->places) numbers.assign(from->places->begin(), from->places->end());
