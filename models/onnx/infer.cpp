@@ -163,7 +163,7 @@ void Inference::infer(const onnx::NodeProto& node) {
             const bool follows = graph_.keeps_values() && inferred && value.dims && value.weights.size() == 1;
             const bool once = follows && product > most_kept_twice && moves_alone(node);
             if (once) follow(node, i, value);
-            if (!value.moved && inferred && value.dims && product <= most_kept(value, product))
+            if (!value.moved && inferred && value.dims && product <= most_kept(value))
                 value.data = values(node, *value.dims, i);
             if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
             if (follows && !once) follow(node, i, value);
@@ -213,14 +213,15 @@ bool Inference::repeats_beside_sequences(const onnx::NodeProto& node, const Shap
     });
 }
 
-// Of weights all is kept for who runs the network, but not once a sample.
-double Inference::most_kept(const Value& value, double product) const {
+// Of weights all is kept for who runs the network, but not once a sample, and no more than the file holds numbers: a
+// few bytes claim any size.
+double Inference::most_kept(const Value& value) const {
     constexpr double most_for_running = 1 << 26;
     if (!graph_.keeps_values()) return static_cast<double>(largest_kept);
     const bool samples = graph_.open_batch_ && std::ranges::any_of(*value.dims, [&](std::int64_t dim) {
                              return dim > 0 && dim % graph_.batch_ == 0;
                          });
-    return samples || value.weights.empty() ? most_for_running : product;
+    return samples || value.weights.empty() ? most_for_running : std::max(most_for_running, graph_.held_);
 }
 
 // Moves the numbers of the initializer's elements as the node moves the elements.

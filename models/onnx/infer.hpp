@@ -90,7 +90,7 @@ private:
     Data values_by_element(const onnx::NodeProto& node, const Shape& shape) const;
     int samples_of_constant(const onnx::NodeProto& node, const Shape& shape) const;
     bool repeats_beside_sequences(const onnx::NodeProto& node, const Shape& shape) const;
-    double most_kept(const Value& value, double product) const;
+    double most_kept(const Value& value) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
 
     // infer_values_moved.cpp

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/limits.hpp"
 #include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
 
@@ -23,6 +24,7 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
     const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
                       made = equation.substr(arrow + 2);
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    double operations = 1;
     bool fits = true, summed = false;
     const auto size_of = [&](char letter) {
         const bool first = left.find(letter) != std::string::npos;
@@ -47,7 +49,10 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
         const bool a = left.find(letter) != std::string::npos, b = right.find(letter) != std::string::npos,
                    c = made.find(letter) != std::string::npos;
         summed = summed || !c;
-        (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size_of(letter);
+        const std::int64_t size = size_of(letter);
+        operations *= static_cast<double>(std::max<std::int64_t>(size, 1));
+        if (operations > most_work) return "its product is impossibly large";
+        (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size;
     }
     if (!fits) return fmt::format("its equation '{}' does not fit what it reads", equation);
     if (k == 1 && m * n * batch > 1 && !summed) return "nothing is summed";
@@ -172,7 +177,10 @@ public:
         }
         std::erase_if(made, [&](char letter) { return !sizes.contains(letter); });  // the samples'
         std::string stack, rows, columns, summed;
+        double operations = 1;
         for (const auto& [letter, size] : sizes) {
+            operations *= static_cast<double>(std::max<std::int64_t>(size, 1));
+            if (operations > most_work) return std::nullopt;
             const auto in = [&, one = letter](const std::string& letters) { return letters.find(one) != letters.npos; };
             const bool a = in(left.letters), b = in(right.letters), c = in(made);
             if (!c && !(a && b)) return std::nullopt;  // a sum along one operand's own axis
