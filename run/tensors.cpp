@@ -93,7 +93,10 @@ const SoftmaxLoss* labelled_loss(const Network& network) {
         other = other || is_loss(layer.op);
     }
     if (other) return nullptr;
-    throw InputError(fmt::format("network '{}' does not end in a loss: there is nothing to train for", network.name));
+    throw InputError(
+        fmt::format("network '{}' does not end in a loss: there is nothing to train for; scripts/export_onnx.py "
+                    "exports one with it (--loss mse|l1|bce|cross-entropy)",
+                    network.name));
 }
 
 const SoftmaxLoss& loss_of(const Network& network) {

@@ -262,7 +262,19 @@ std::string OnnxGraph::why_unknown(const onnx::NodeProto& node) const {
     return found == why_.end() ? "" : found->second;
 }
 
-void OnnxGraph::fail(std::string_view what) const { throw InputError(fmt::format("{}: {}", path_, what)); }
+// The size that stands for an open batch is ours: who reads the message never wrote it.
+void OnnxGraph::fail(std::string_view what) const {
+    std::string shown(what);
+    const std::string open = std::to_string(batch_);
+    const auto digit = [&](std::size_t i) { return i < shown.size() && shown[i] >= '0' && shown[i] <= '9'; };
+    bool seen = false;
+    for (auto at = shown.find(open); open_batch_ && at != shown.npos; at = shown.find(open, at + 1)) {
+        if (digit(at + open.size()) || (at > 0 && digit(at - 1))) continue;
+        shown.replace(at, open.size(), "N");
+        seen = true;
+    }
+    throw InputError(fmt::format("{}: {}{}", path_, shown, seen ? "; N: the samples, left open in the file" : ""));
+}
 
 void OnnxGraph::fail(const onnx::NodeProto& node, std::string_view what) const {
     fail(fmt::format("{}: {}", describe(node), what));

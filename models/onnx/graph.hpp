@@ -58,8 +58,9 @@ struct Value {
     const onnx::NodeProto* maker = nullptr;
 };
 
-/// Which dimension of a file with fixed sizes is taken for the samples.
-enum class Samples { first, second, none };
+/// Which dimension of a file with fixed sizes is taken for the samples; `others`: of a file that leaves their number
+/// open in some of its inputs, as many as the other inputs have.
+enum class Samples { first, second, none, others };
 
 /// Large: the file as libonnx has it is kept from all others, who ask for what they need by a method each.
 class OnnxGraph {
@@ -73,6 +74,8 @@ public:
     bool open_batch() const { return open_batch_; }
     /// Whether --sizes says how large the dimension of the samples is.
     bool sized_batch() const { return sized_batch_; }
+    /// How many samples the other inputs have of a file that leaves their number open in some, if these agree.
+    std::optional<std::int64_t> batch_of_others() const { return batch_of_others_; }
     /// Whether matrices of weights lie in the file, so that constants of its program are none.
     bool stores_weights() const { return stores_weights_; }
     /// What is fed in.
@@ -152,6 +155,7 @@ private:
 
     std::string path_;
     bool keeps_values_ = false;
+    double held_ = 0;  // numbers of the initializers
     onnx::ModelProto model_;
     std::deque<onnx::NodeProto> made_;             // of functions
     std::size_t put_bytes_ = 0;                    // of what calls of functions made
@@ -163,6 +167,7 @@ private:
     std::int64_t opset_ = 0;
     Samples samples_ = Samples::first;
     std::int64_t batch_ = 1;
+    std::optional<std::int64_t> batch_of_others_;
     bool open_batch_ = false, sized_batch_ = false, stores_weights_ = false;
     std::vector<std::string> inputs_, outputs_;
     std::unordered_map<std::string, Value> given_;  // inputs and initializers

@@ -21,7 +21,8 @@ void OnnxGraph::find_inputs(const ImportOptions& options) {
     std::unordered_set<std::string> initialized;
     for (auto& tensor : *model_.mutable_graph()->mutable_initializer()) {
         initialized.insert(tensor.name());
-        given_[tensor.name()] = initializer(tensor, true);
+        const Value& value = given_[tensor.name()] = initializer(tensor, true);
+        if (value.data) held_ += static_cast<double>(value.data->size());
         if (keeps_values_) std::string{}.swap(*tensor.mutable_raw_data());  // what it held is in the value
     }
     for (const auto& sparse : model_.graph().sparse_initializer()) {
@@ -110,7 +111,24 @@ void OnnxGraph::find_batch(const ImportOptions& options) {
     open_batch_ = !word.empty() || first.dims->front() == 0;
     sized_batch_ = open_batch_ && !word.empty() && options.sizes.contains(word);
     if (sized_batch_ && samples_ == Samples::none) open_batch_ = false;
+    const auto samples_at = [&](const std::string& input, std::size_t i) {
+        return word.empty() ? i == 0 && (*given_[input].dims)[0] == 0 : dim_of(input, i).dim_param() == word;
+    };
     if (open_batch_) {
+        std::unordered_set<std::int64_t> fixed;
+        for (const std::string& input : inputs_) {
+            const std::size_t rank = given_[input].dims->size();
+            bool open = false;
+            for (std::size_t i = 0; i < rank; ++i) open = open || samples_at(input, i);
+            if (!open) fixed.insert(rank == 0 ? 0 : given_[input].dims->front());
+        }
+        if (fixed.size() == 1 && *fixed.begin() > 0 && (!sized_batch_ || options.sizes.at(word) == *fixed.begin()))
+            batch_of_others_ = *fixed.begin();
+        if (samples_ == Samples::others) open_batch_ = false;
+    }
+    if (samples_ == Samples::others) {
+        batch_ = *batch_of_others_;
+    } else if (open_batch_) {
         const auto clashes = [&](std::int64_t prime) {
             for (const auto& [name, value] : given_) {
                 for (const std::int64_t dim : value.dims.value_or(Shape{}))
@@ -147,9 +165,7 @@ void OnnxGraph::find_batch(const ImportOptions& options) {
     for (const std::string& input : inputs_) {
         Value& value = given_[input];
         for (std::size_t i = 0; i < value.dims->size() && value.batch < 0; ++i) {
-            const bool named = !word.empty() && dim_of(input, i).dim_param() == word;
-            const bool unnamed = open_batch_ && word.empty() && i == 0 && (*value.dims)[0] == 0;
-            if (named || unnamed || (!open_batch_ && i == axis && (*value.dims)[i] == batch_))
+            if (samples_at(input, i) || (!open_batch_ && i == axis && (*value.dims)[i] == batch_))
                 value.batch = static_cast<int>(i);
         }
         if (value.batch >= 0) (*value.dims)[static_cast<std::size_t>(value.batch)] = batch_;

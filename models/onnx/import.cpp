@@ -184,6 +184,20 @@ Network import_either_way(const std::string& path, const ImportOptions& options)
     } catch (const DependsOnData&) {
         throw;
     } catch (const InputError& error) {
+        if (const auto batch = graph.batch_of_others(); batch && graph.open_batch()) {
+            try {
+                OnnxGraph otherwise(path, options, Samples::others);
+                Network network = import_graph(path, otherwise, options);
+                network.notes.push_back(
+                    fmt::format("some inputs leave the number of samples open and the others have {}: a batch of {} is "
+                                "read from the "
+                                "file; export all of them with an open batch to be sure",
+                                *batch, *batch));
+                return network;
+            } catch (const InputError&) {
+                throw error;
+            }
+        }
         const bool mixed = dynamic_cast<const MixedSamples*>(&error) != nullptr;
         if (!mixed && (graph.open_batch() || !reads_one_image(graph))) throw;
         if (graph.open_batch() && !graph.sized_batch()) throw;

@@ -35,6 +35,34 @@ TEST(Exported, AProductThatIsReadTwiceKeepsItsAdd) {
     EXPECT_EQ(parameters(network), 420);
 }
 
+// Two inputs of which the exporter was told to leave only one's samples open.
+OnnxFile half_open() {
+    OnnxFile file({-1, 8});
+    auto& other = *file.model.mutable_graph()->add_input();
+    other = file.model.graph().input(0);
+    other.set_name("other");
+    other.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(4);
+    file.node("Mul", {"x", "other"}, "y");
+    return file;
+}
+
+TEST(Exported, ABatchThatOneInputLeavesOpenIsThatOfTheOthers) {
+    const std::string path = half_open().save("half_open.onnx");
+    const Network network = import_onnx(path);
+    EXPECT_EQ(network.layers[2].op, (Op{Elementwise{"mul", {8}, {{8}, {8}}}}));
+    EXPECT_THAT(network.notes, testing::Contains(HasSubstr("the others have 4")));
+    EXPECT_EQ(operators(import_onnx(path, {.sizes = {{"open", 4}}})), operators(network));
+}
+
+// The size that stands for an open batch is not shown.
+TEST(Exported, AnotherBatchThanThatOfTheOthersIsRefused) {
+    EXPECT_THAT(
+        [path = half_open().save("sized.onnx")] {
+            import_onnx(path, {.sizes = {{"open", 6}}});
+        },
+        ThrowsMessage<InputError>(HasSubstr("Nx8 and 4x8 do not broadcast; --allow-unknown")));
+}
+
 TEST(Exported, ABatchLeftOpenIsOneSample) {
     OnnxFile file({-1, 3, 8, 8});
     file.node("Relu", {"x"}, "y");
