@@ -2,6 +2,7 @@
 // Control flow that follows from sizes and constants: an If becomes the branch that is taken, a Loop its turns.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -58,19 +59,32 @@ std::vector<onnx::NodeProto> joined(const std::vector<std::string>& made, const 
     return nodes;
 }
 
-// What makes the pieces of a SplitToSequence, all of `size` along its axis, and their names; nothing where it cuts
-// otherwise.
-std::optional<std::vector<onnx::NodeProto>> pieces(const onnx::NodeProto& node, const Shape& dims, double size,
+// The sizes of the pieces that a SplitToSequence cuts a `whole` into, by the numbers of its second operand: one for
+// all, of which the last piece may have less, or one each. Nothing where they do not make the whole.
+std::optional<std::vector<std::int64_t>> sizes_of_pieces(const std::vector<std::int64_t>& said, std::int64_t whole) {
+    const std::int64_t first = said.empty() ? 0 : said.front();
+    if (said.size() != 1)
+        return std::accumulate(said.begin(), said.end(), 0.0) == static_cast<double>(whole) ? std::optional(said)
+                                                                                            : std::nullopt;
+    if (first < 1 || first > whole || whole / first > static_cast<std::int64_t>(most_made)) return std::nullopt;
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(whole / first), first);
+    if (whole % first != 0) sizes.push_back(whole % first);
+    return sizes;
+}
+
+// What makes the pieces of a SplitToSequence, and their names; nothing where its sizes are not those of the axis.
+std::optional<std::vector<onnx::NodeProto>> pieces(const onnx::NodeProto& node, const Shape& dims,
+                                                   const std::vector<std::int64_t>& said,
                                                    std::vector<std::string>& names) {
     const auto rank = static_cast<std::int64_t>(dims.size());
     const std::int64_t axis = integer(node, "axis", 0) + (integer(node, "axis", 0) < 0 ? rank : 0);
     if (axis < 0 || axis >= rank) return std::nullopt;
-    const auto whole = static_cast<double>(dims[static_cast<std::size_t>(axis)]);
-    if (!(size >= 1 && size <= whole) || std::fmod(whole, size) != 0 || whole / size > static_cast<double>(most_made))
+    const auto sizes = sizes_of_pieces(said, dims[static_cast<std::size_t>(axis)]);
+    if (!sizes || sizes->size() > most_made || std::ranges::any_of(*sizes, [](auto size) { return size < 1; }))
         return std::nullopt;
     const bool lines = node.input_size() < 2 && integer(node, "keepdims", 1) == 0;  // the axis goes
     std::vector<onnx::NodeProto> nodes;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(whole / size); ++i) {
+    for (std::size_t i = 0; i < sizes->size(); ++i) {
         names.push_back(fmt::format("{}.piece{}", node.output(0), i));
         if (!lines) continue;
         const std::string index = names.back() + ".index";
@@ -82,6 +96,8 @@ std::optional<std::vector<onnx::NodeProto>> pieces(const onnx::NodeProto& node, 
     onnx::NodeProto split = made_by("Split", "", {node.input(0)}, names.front());
     for (std::size_t i = 1; i < names.size(); ++i) split.add_output(names[i]);
     attribute(split, "axis", onnx::AttributeProto::INT).set_i(axis);
+    auto& cuts = attribute(split, "split", onnx::AttributeProto::INTS);
+    for (const std::int64_t size : *sizes) cuts.add_ints(size);
     return std::vector{split};
 }
 
@@ -113,9 +129,9 @@ bool OnnxGraph::put_sequence(const onnx::NodeProto& node, std::vector<const onnx
         return true;
     }
     if (type == "SplitToSequence" && dims(first)) {
-        const auto size = node.input_size() > 1 ? scalar(node.input(1)) : std::optional<double>{1};
+        const auto said = node.input_size() > 1 ? numbers(node.input(1)) : std::vector<std::int64_t>{1};
         std::vector<std::string> names;
-        auto nodes = size ? pieces(node, *dims(first), *size, names) : std::nullopt;
+        auto nodes = said ? pieces(node, *dims(first), *said, names) : std::nullopt;
         if (!nodes) return false;
         open_up(*std::move(nodes), open);
         sequences_[made] = std::move(names);

@@ -167,6 +167,34 @@ TEST(Sequences, OfATensorsRowsAreKnown) {
     EXPECT_EQ(products(network), 24);
 }
 
+// As repeat_interleave() of an open batch is exported: a list of sizes, which may differ.
+TEST(Sequences, OfPiecesOfSizesThatAreListedAreKnown) {
+    using List = std::vector<std::int64_t>;
+    for (const auto& [sizes, expected] : {std::pair{List{1, 1, 1}, 8}, {List{1, 2}, 16}, {List{2}, 8}}) {
+        OnnxFile file({-1, 3, 4}, 13);
+        file.integers("sizes", sizes).integers("last", {-1});
+        set(file.node("SplitToSequence", {"x", "sizes"}, "pieces"), "axis", std::int64_t{1});
+        file.node("SequenceAt", {"pieces", "last"}, "piece");
+        file.weights("fc.weight", {4, 2});
+        file.node("MatMul", {"piece", "fc.weight"}, "y");
+        const Network network = import_onnx(file.save("pieces.onnx"));
+        EXPECT_EQ(products(network), expected) << sizes.size();
+    }
+    OnnxFile file({-1, 3, 4}, 13);
+    set(file.integers("sizes", {2, 2}).node("SplitToSequence", {"x", "sizes"}, "pieces"), "axis", std::int64_t{1});
+    EXPECT_THROW(import_onnx(file.save("pieces.onnx")), InputError);
+}
+
+// x @ v of a vector v: the samples stay where they were, in files of fixed sizes, too.
+TEST(Products, WithAVectorKeepTheirSamples) {
+    OnnxFile file({2, 5, 4}, 13);
+    file.weights("v", {4});
+    file.node("MatMul", {"x", "v"}, "y");
+    const Network network = imported(file);
+    EXPECT_THAT(network.notes, testing::IsEmpty());
+    EXPECT_EQ(products(network), 20);
+}
+
 TEST(Flow, ASequenceOfAKnownLengthIsWhatItHolds) {
     OnnxFile file({-1, 6}, 13);
     file.node("Tanh", {"x"}, "a");
