@@ -15,6 +15,7 @@
 #include "calibrate/collective_times.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "match/pattern.hpp"
 
 namespace rehearse::calibrate {
 
@@ -37,10 +38,19 @@ std::optional<double> number_of(std::string_view word) {
     return value;
 }
 
+// What launchers write before each line to tell whose it is: "0: " (srun --label), "[0] " (Intel MPI, MPICH),
+// "[1,0]<stdout>:" (Open MPI's --tag-output), or nothing.
+std::string_view without_rank(std::string_view line) {
+    static const match::Pattern tagged(R"((\s*(?:\[[\d,]+\](?:<std(?:out|err)>:)?|\d+:)\s?)[^\r\n]*\s*)", "a line");
+    const auto tag = tagged.groups_of(line);
+    return tag ? line.substr(tag->front().size()) : line;
+}
+
 template <typename Take>
 void each_line(std::string_view text, const std::string& origin, const Take& take) {
     std::int64_t number = 0;
-    for (const std::string_view line : split(text, '\n')) take(line, fmt::format("{}:{}", origin, ++number));
+    for (const std::string_view line : split(text, '\n'))
+        take(without_rank(line), fmt::format("{}:{}", origin, ++number));
 }
 
 // A chain's hops are not one message: of broadcasts and reductions only sizes count that fill it.

@@ -112,7 +112,7 @@ constexpr std::array notes{
     OptionNote{"calibrate", "trace", words, "", "measured here"},
     OptionNote{"compare", "model", words, "", "that of the prediction's title"},
     OptionNote{"compare", "batch", 1, "sample", "that of the prediction"},
-    OptionNote{"calibrate", "ranks", 2, "rank", "needed for OSU's collectives"},
+    OptionNote{"calibrate", "ranks", 2, "ranks", "needed for OSU's collectives"},
     OptionNote{"calibrate", "between", words, "", "needed with messages among --samples"},
 };
 

@@ -16,7 +16,7 @@ MAY_INCLUDE = {  # besides the folder itself
     **{verb: {"core"} for verb in VERBS},
     "models": {"core", "prices"},
     "schedule": {"core", "models", "prices"},
-    "calibrate": {"core", "prices"},
+    "calibrate": {"core", "match", "prices"},
     "sim": {"core", "prices"},
     "run": {"core", "kernels"},
     "bench": {"core", "kernels", "calibrate"},  # it fills calibrate's Samples

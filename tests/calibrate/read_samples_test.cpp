@@ -81,6 +81,22 @@ TEST(ReadSamples, TakesARingFromTheAllReduceOfNcclTests) {
     EXPECT_EQ(samples.where, "nccl.txt");
 }
 
+TEST(ReadSamples, TakesLinesThatALauncherMarkedWithTheirRank) {
+    const std::vector<MessageSample> plain = read_samples(all_reduce_perf, "nccl.txt").messages;
+    for (const std::string tag : {"0: ", "12: ", "[0] ", "[1,0]<stdout>:", "[1,0]<stdout>: "}) {
+        SCOPED_TRACE(tag);
+        std::string tagged = tag + all_reduce_perf;
+        for (std::size_t at = tagged.find('\n'); at + 1 < tagged.size(); at = tagged.find('\n', at + 1))
+            tagged.insert(at + 1, tag);
+        const FileSamples samples = read_samples(tagged, "nccl.txt");
+        ASSERT_THAT(samples.messages, SizeIs(plain.size()));
+        EXPECT_EQ(samples.messages.back().one_way, plain.back().one_way);
+        const std::string latency =
+            fmt::format("{0}# OSU MPI Latency Test v7\n{0}# Size  Latency (us)\n{0}8  0.25\n", tag);
+        EXPECT_THAT(read_samples(latency, "osu.txt").messages, SizeIs(1));
+    }
+}
+
 TEST(ReadSamples, TakesMessagesFromTheSendrecvOfNcclTests) {
     const FileSamples samples = read_samples(R"(#  Rank  0 Group 0
 #  Rank  1 Group 0
