@@ -72,6 +72,7 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 void set_device_link(models::NewMachine& machine, const std::string& text, const std::string& source) {
     machine.switched = text.starts_with("switch:");
+    machine.pairs.clear();
     if (text == "none") return machine.device_link.reset();
     const std::string rate = machine.switched ? text.substr(7) : text;
     machine.device_link = models::Answer<Bandwidth>{parse_quantity<Bandwidth>(rate), source};
@@ -122,9 +123,10 @@ void apply(models::NewMachine& machine, const Options& options) {
     }
     if (!options.fabric.empty())
         machine = models::with_ibnetdiscover(std::move(machine), read_file(options.fabric), options.fabric);
-    if (options.devices) {
+    if (options.devices && *options.devices != machine.devices.value) {
         machine.devices = {*options.devices, told};
         machine.device_at.clear();
+        machine.pairs.clear();
     }
     if (!options.device_link.empty()) set_device_link(machine, options.device_link, told);
     if (!options.host_link.empty()) machine.host_link = {parse_quantity<Bandwidth>(options.host_link), told};
@@ -151,11 +153,14 @@ void ask(models::NewMachine& m, const Questions& questions) {
     questions.ask("4. devices of a node", fmt::format("{}", m.devices.value), [&](const std::string& a) {
         m.devices = {number(a), told};
         m.device_at.clear();
+        m.pairs.clear();
     });
     questions.ask(
         "5. link between every two devices, each direction, like 150GBps; switch:450GBps of a device to the "
         "node's switches; none",
-        m.device_link ? (m.switched ? "switch:" : "") + to_string(m.device_link->value) : "none",
+        m.device_link     ? (m.switched ? "switch:" : "") + to_string(m.device_link->value)
+        : m.pairs.empty() ? "none"
+                          : "those of nvidia-smi's table",
         [&](const std::string& a) { set_device_link(m, a, told); });
     questions.ask("6. link of a device to its processor, each direction", to_string(m.host_link.value),
                   [&](const std::string& a) {
@@ -195,7 +200,7 @@ int make(const Options& options) {
     ask(machine, Questions{!options.no_questions});
     if (machine.tree.value.empty()) machine.taper.clear();
     const std::string text = models::to_toml(machine);
-    const Machine read = models::parse_machine(text, options.machine_out);
+    const Machine read = models::parse_machine(text, options.machine_out + " (not written)");
     replace_file(options.machine_out, text);
     talk(options.common,
          fmt::format("{}: {} nodes, {} devices in {}; what it says to be assumed is marked by rehearse "

@@ -65,6 +65,14 @@ private:
     std::size_t unsourced_ = 0;
 };
 
+// What prices it: a name, or of a device like another, whose name is a table of the machine file, that other.
+std::string model_of(const DeviceClass& device) {
+    const std::string& name = device.model->name();
+    if (!name.starts_with('{')) return name;
+    const std::size_t begin = name.find('"') + 1;
+    return "like " + name.substr(begin, name.find('"', begin) - begin);
+}
+
 void add_device(Figures& figures, const DeviceClass& device) {
     for (const auto& [type, peak] : device.peak) {
         figures.add(device.name, fmt::format("peak {}", to_string(type)).c_str(), peak);
@@ -81,8 +89,7 @@ void add_device(Figures& figures, const DeviceClass& device) {
     }
     if (device.model != nullptr) {
         for (const MeasuredKernels& k : device.model->kernels()) {
-            figures.row(device.name,
-                        fmt::format("price model {}: {} {}", device.model->name(), k.kind, to_string(k.type)),
+            figures.row(device.name, fmt::format("price model {}: {} {}", model_of(device), k.kind, to_string(k.type)),
                         fmt::format("{} kernels", k.samples.size()), static_cast<double>(k.samples.size()), k.source);
         }
     }

@@ -73,6 +73,8 @@ void add_links(std::string& text, const NewMachine& m) {
                            sourced(*m.device_link));
         }
     }
+    for (const NewMachine::Pair& pair : m.pairs)
+        link(fmt::format("\"gpu{}\"", pair.first), fmt::format("gpu{}", pair.second), sourced(pair.link));
     for (std::int64_t i = 0; i < m.processors; ++i) {
         link(names("gpu", devices, i), processor(m, i), sourced(m.host_link));
         Answer<Bandwidth> of_nic = m.host_link;
@@ -140,6 +142,11 @@ void check(const NewMachine& m) {
     positive("rate of a network card", m.nic.value.value);
     positive("link to the processor", m.host_link.value.value);
     if (m.device_link) positive("link between devices", m.device_link->value.value);
+    for (const NewMachine::Pair& pair : m.pairs) {
+        if (std::max(pair.first, pair.second) >= m.devices.value)
+            throw InputError(fmt::format("a link of devices {} and {}: there are {} a node", pair.first, pair.second,
+                                         m.devices.value));
+    }
     const double held = std::accumulate(m.tree.value.begin(), m.tree.value.end(), 1.0, std::multiplies<>{});
     if (!m.tree.value.empty() && held < static_cast<double>(m.nodes))
         throw InputError(fmt::format("a tree of {} has places for {} nodes, not for {}", fmt::join(m.tree.value, " x "),

@@ -30,6 +30,12 @@ struct NewMachine {
     /// Between every two devices; switched: of each device to the node's switches. Absent: by the processors alone.
     std::optional<Answer<Bandwidth>> device_link{};
     bool switched = false;
+    /// In its place where not every two devices have a link, or some have more of them: by the devices' numbers.
+    struct Pair {
+        std::int64_t first = 0, second = 0;
+        Answer<Bandwidth> link{};
+    };
+    std::vector<Pair> pairs{};
     Answer<Bandwidth> host_link{Bandwidth{63e9}};  // of a device to its processor, each direction
     Answer<std::int64_t> nics{1};
     Answer<Bandwidth> nic{Bandwidth{25e9}};    // each direction

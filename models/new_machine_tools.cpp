@@ -65,6 +65,20 @@ struct Matrix {
     std::vector<Row> rows;
 };
 
+// 0 nearest.
+constexpr std::array<std::string_view, 7> nearness{"X", "PIX", "PXB", "PHB", "NODE", "SOC", "SYS"};
+int distance(const std::string& cell) { return static_cast<int>(std::ranges::find(nearness, cell) - nearness.begin()); }
+
+void check_cells(const Row& row, const std::string& here) {
+    for (const std::string& cell : row.cells) {
+        if (links_in(cell) || std::ranges::find(nearness, cell) != nearness.end()) continue;
+        throw InputError(
+            fmt::format("{}: '{}' is no connection as nvidia-smi topo -m writes them: NV and a number, or {}. Of "
+                        "other devices give --device-link",
+                        here, cell, join(nearness)));
+    }
+}
+
 Matrix matrix_in(std::string_view text, const std::string& origin) {
     std::istringstream in{std::string{text}};
     Matrix matrix;
@@ -94,6 +108,7 @@ Matrix matrix_in(std::string_view text, const std::string& origin) {
         Row row{words.front(), {words.begin() + 1, words.begin() + 1 + static_cast<std::ptrdiff_t>(cells)}};
         if (words.size() > cells + 2 && words[cells + 2].find_first_not_of("0123456789") == std::string::npos)
             row.numa = parse_int(words[cells + 2], origin);
+        check_cells(row, fmt::format("{}:{}", origin, number));
         matrix.rows.push_back(std::move(row));
         if (matrix.rows.size() == cells) break;  // a legend follows
     }
@@ -102,11 +117,33 @@ Matrix matrix_in(std::string_view text, const std::string& origin) {
     return matrix;
 }
 
-// 0 nearest.
-int distance(const std::string& cell) {
-    constexpr std::array<std::string_view, 6> words{"X", "PIX", "PXB", "PHB", "NODE", "SYS"};
-    const auto found = std::ranges::find(words, cell);
-    return static_cast<int>(found - words.begin());
+// By NVLinks: one rate for all where every two devices have as many, else pair by pair.
+void link_devices(NewMachine& machine, const Matrix& matrix, const std::string& source) {
+    const NvLink of = nvlink_of(machine.device);
+    std::set<std::int64_t> counts;
+    machine.device_link.reset();
+    machine.pairs.clear();
+    std::vector<std::size_t> devices;  // their columns, and their rows
+    for (std::size_t c = 0; c < matrix.columns.size() && c < matrix.rows.size(); ++c)
+        if (is_gpu(matrix.columns[c]) && is_gpu(matrix.rows[c].name)) devices.push_back(c);
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        for (std::size_t k = i + 1; k < devices.size(); ++k) {
+            const std::int64_t links = links_in(matrix.rows[devices[i]].cells[devices[k]]).value_or(0);
+            counts.insert(links);
+            if (links == 0) continue;
+            machine.pairs.push_back(
+                {static_cast<std::int64_t>(i),
+                 static_cast<std::int64_t>(k),
+                 {Bandwidth{of.rate * static_cast<double>(links)},
+                  fmt::format("{}: {} NVLink{} of {} GB/s", source, links, links == 1 ? "" : "s", of.rate / 1e9)}});
+        }
+    }
+    if (counts.size() != 1 || *counts.begin() == 0) return;
+    const std::int64_t links = *counts.begin();
+    machine.switched = links * (machine.devices.value - 1) > of.links;
+    machine.device_link = machine.pairs.front().link;
+    machine.device_link->source += machine.switched ? " to the switches" : " between every two";
+    machine.pairs.clear();
 }
 
 }  // namespace
@@ -115,8 +152,6 @@ NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const
     const Matrix matrix = matrix_in(text, origin);
     const std::string source = "nvidia-smi topo -m";
     std::map<std::int64_t, std::int64_t> processors;  // by NUMA node
-    std::optional<std::int64_t> fewest;
-    bool all_linked = true;
     machine.devices = {0, source};
     machine.nics = {0, source};
     machine.device_at.clear();
@@ -130,33 +165,18 @@ NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const
         int nearest = 100;
         std::int64_t at = 0;
         for (std::size_t c = 0; c < matrix.columns.size(); ++c) {
-            if (!is_gpu(matrix.columns[c])) continue;
+            if (!is_gpu(matrix.columns[c]) || !is_nic(row.name)) continue;
             const std::string& cell = row.cells[c];
-            if (is_nic(row.name)) {
-                const auto gpu = static_cast<std::size_t>(parse_int(matrix.columns[c].substr(3), origin));
-                if (distance(cell) < nearest && gpu < machine.device_at.size()) at = machine.device_at[gpu];
-                nearest = std::min(nearest, distance(cell));
-                continue;
-            }
-            if (matrix.columns[c] == row.name) continue;
-            const std::optional<std::int64_t> links = links_in(cell);
-            all_linked = all_linked && links.has_value();
-            if (links) fewest = std::min(fewest.value_or(*links), *links);
+            const auto gpu = static_cast<std::size_t>(parse_int(matrix.columns[c].substr(3), origin));
+            if (distance(cell) < nearest && gpu < machine.device_at.size()) at = machine.device_at[gpu];
+            nearest = std::min(nearest, distance(cell));
         }
         if (is_nic(row.name)) machine.nic_at.push_back(at);
     }
     machine.nics.value = std::ssize(machine.nic_at);
     if (machine.nic_at.empty()) machine.nics = {1, ""};
     machine.processors = std::max<std::int64_t>(1, std::ssize(processors));
-    machine.device_link.reset();
-    if (all_linked && fewest) {
-        const NvLink of = nvlink_of(machine.device);
-        machine.switched = *fewest * (machine.devices.value - 1) > of.links;
-        machine.device_link =
-            Answer<Bandwidth>{Bandwidth{of.rate * static_cast<double>(*fewest)},
-                              fmt::format("{}: {} NVLinks of {} GB/s {}", source, *fewest, of.rate / 1e9,
-                                          machine.switched ? "to the switches" : "between every two")};
-    }
+    link_devices(machine, matrix, source);
     return machine;
 }
 

@@ -88,6 +88,25 @@ TEST(NewMachine, KnowsSwitchesByTheNumberOfLinks) {
     EXPECT_EQ(device_count(read), 3);
 }
 
+// As in a DGX-1, where not every two are linked, and some by two links.
+TEST(NewMachine, KeepsLinksPairByPairWhereTheyDiffer) {
+    const char* text =
+        "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\nGPU0\tX\tNV1\tNV2\tSYS\tPIX\t0-19\n"
+        "GPU1\tNV1\tX\tSYS\tNV2\tPIX\t0-19\nGPU2\tNV2\tSYS\tX\tNV1\tPHB\t0-19\nGPU3\tSYS\tNV2\tNV1\tX\tPHB\t0-19\n"
+        "mlx5_0\tPIX\tPIX\tPHB\tPHB\tX\n";
+    NewMachine machine;
+    machine.device = "v100-sxm2";
+    machine = with_nvidia_topology(std::move(machine), text, "topo.txt");
+    EXPECT_FALSE(machine.device_link);
+    ASSERT_EQ(machine.pairs.size(), 4U);
+    EXPECT_EQ(machine.pairs[1].second, 2);
+    EXPECT_EQ(machine.pairs[1].link.value, Bandwidth{50e9});
+    const Machine read = parse_machine(to_toml(machine), "our.toml");
+    EXPECT_EQ(read.nodes.front().links.size(), 4U + 4U) << "pairs, and each device's link to the processor";
+    machine.devices.value = 3;
+    EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("devices 1 and 3: there are 3")));
+}
+
 TEST(NewMachine, SaysWhatIsAssumed) {
     NewMachine machine;
     machine.nodes = 4;
@@ -118,6 +137,8 @@ TEST(NewMachine, RefusesOtherTexts) {
                 ThrowsMessage<InputError>(HasSubstr("x.txt: no table of nvidia-smi topo -m")));
     EXPECT_THAT([] { with_nvidia_topology({}, "\tGPU0\tGPU1\nGPU0\tX\n", "x.txt"); },
                 ThrowsMessage<InputError>(HasSubstr("x.txt:2: GPU0 has 1 entries for 2 columns")));
+    EXPECT_THAT([] { with_nvidia_topology({}, "GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt:2: '0' is no connection")));
     EXPECT_THAT([] { with_ibnetdiscover({}, "Switch 40 leaf\n", "x.txt"); },
                 ThrowsMessage<InputError>(HasSubstr("x.txt:1: no name in quotation marks")));
     EXPECT_THAT([] { with_ibnetdiscover({}, "", "x.txt"); },
