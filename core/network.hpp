@@ -15,20 +15,21 @@ namespace rehearse {
 
 /// What a file says of an imported layer beside its operator: what running takes and predicting does not.
 struct Given {
-    std::vector<float> weights{};                    // all its tensors as training starts; empty: drawn at random
-    std::vector<float> state{};                      // of a BatchNorm: running mean, then variance; empty: 0 and 1
-    std::vector<std::vector<float>> fixed{};         // of an Elementwise: what its constants hold
+    std::vector<float> weights{};                     // all its tensors as training starts; empty: drawn at random
+    std::vector<float> state{};                       // of a BatchNorm: running mean, then variance; empty: 0 and 1
+    std::vector<std::vector<float>> fixed{};          // of an Elementwise: what its constants hold
     std::vector<std::vector<std::int32_t>> places{};  // see Elementwise, Rearrangement and Gather; empty: as they lie
-    std::string not_run{};                           // why the operator cannot be run as the file means it, or empty
+    std::string data_set{};                           // of an Input that reads what another one is fed: that one's name
+    std::string not_run{};                            // why the operator cannot be run as the file means it, or empty
 };
 
 struct Layer {
     std::string name;  // unique in its network
     Op op;
-    std::vector<int> inputs;  // indices of earlier layers, in the operator's order
-    Shape output;             // of one sample
-    int weights_of = -1;      // of a tied MatMul or Shared: the earlier layer whose weights it shares
-    int block = -1;           // of those that a network is made of (schedule/blocks.hpp); -1: of none
+    std::vector<int> inputs;               // indices of earlier layers, in the operator's order
+    Shape output;                          // of one sample
+    int weights_of = -1;                   // of a tied MatMul or Shared: the earlier layer whose weights it shares
+    int block = -1;                        // of those that a network is made of (schedule/blocks.hpp); -1: of none
     std::shared_ptr<const Given> given{};  // null: nothing is
 };
 

@@ -13,8 +13,7 @@
 
 namespace rehearse::run {
 
-/// One Input layer of a network. Its data set is called as the layer; "X.numbers" beside a layer "X" of integers reads
-/// the same data set as numbers.
+/// One Input layer of a network. Its data set is called as the layer, or as the one that is fed the same.
 struct FedInput {
     int layer = 0;
     Input op{};

@@ -92,6 +92,32 @@ std::optional<std::vector<std::int32_t>> sliced(const OnnxGraph& graph, const on
     return picked;
 }
 
+// ids[:, k]: rows of the sample by indices that are constants, applied to what was picked before it.
+std::optional<std::vector<std::int32_t>> gathered(const OnnxGraph& graph, const onnx::NodeProto& node,
+                                                  const std::vector<std::int32_t>& places) {
+    const auto from = graph.sample(node.input(0)), to = graph.sample(node.output(0));
+    const auto rows =
+        node.input_size() > 1 && graph.constant(node.input(1)) ? graph.numbers(node.input(1)) : std::nullopt;
+    if (!from || !to || !rows) return std::nullopt;
+    const auto axis = axis_of_sample(graph.value(node.input(0)), *from, integer(node, "axis", 0));
+    if (!axis) return std::nullopt;
+    const std::int64_t size = (*from)[*axis],
+                       inner = elements({from->begin() + static_cast<std::ptrdiff_t>(*axis) + 1, from->end()});
+    std::vector<std::int32_t> picked;
+    for (std::int64_t outer = 0; outer < elements(*from); outer += size * inner) {
+        for (const std::int64_t row : *rows) {
+            const std::int64_t at = row < 0 ? row + size : row;
+            if (at < 0 || at >= size) return std::nullopt;
+            for (std::int64_t i = 0; i < inner; ++i) {
+                const std::int64_t place = outer + at * inner + i;
+                picked.push_back(places.empty() ? static_cast<std::int32_t>(place)
+                                                : places[static_cast<std::size_t>(place)]);
+            }
+        }
+    }
+    return static_cast<std::int64_t>(picked.size()) == elements(*to) ? std::optional(picked) : std::nullopt;
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(misc-no-recursion): through the nodes that made the value, no deeper than `deepest`
@@ -103,7 +129,8 @@ std::optional<Picked> Import::picked_of(const std::string& name) const {
     const onnx::NodeProto& node = *value.maker;
     if (node.input_size() == 0 || !graph.side(node.input(0))) return std::nullopt;
     const bool view = among(node.op_type(), seen_anew);
-    if (!view && node.op_type() != "Slice") return std::nullopt;
+    const bool gather = node.op_type() == "Gather";
+    if (!view && !gather && node.op_type() != "Slice") return std::nullopt;
     const Value& before = graph.value(node.input(0));
     // Numbers that become truths, or integers of fractions, are computed.
     const bool truths = node.op_type() == "Cast" && value.element == onnx::TensorProto::BOOL &&
@@ -113,7 +140,7 @@ std::optional<Picked> Import::picked_of(const std::string& name) const {
     const auto sample_before = graph.sample(node.input(0));
     if (!from || !sample || !sample_before) return std::nullopt;
     if (view) return elements(*sample) == elements(*sample_before) ? from : std::nullopt;
-    const auto taken = sliced(graph, node, std::move(from->places));
+    const auto taken = gather ? gathered(graph, node, from->places) : sliced(graph, node, std::move(from->places));
     if (!taken) return std::nullopt;
     return Picked{from->input, *taken};
 }
@@ -169,10 +196,11 @@ void Import::feed(const onnx::NodeProto& reader, const std::string& name) {
 
 void Import::name_numbers() {
     for (const auto& [layer, input] : numbers) {
-        const auto found = ids.find(input);
-        if (found == ids.end()) continue;
+        const auto found = first_ids.find(input);
+        if (found == first_ids.end()) continue;
         onnx::NodeProto named;
-        named.set_name(builder.at(found->second).name + ".numbers");
+        given[layer].data_set = builder.at(found->second).name;
+        named.set_name(given[layer].data_set + ".numbers");
         builder.at(layer).name = name_for(named);
     }
 }
@@ -197,6 +225,10 @@ int Import::indices(const std::string& value, std::int64_t count, std::int64_t v
     }
     if (picked && !picked->places.empty()) given[made].places = {picked->places};
     if (!picked) not_run(made, fmt::format("'{}' is computed of integers that are fed in", value));
+    if (picked) {
+        const auto [first, fresh] = first_ids.try_emplace(picked->input, made);
+        if (!fresh) given[made].data_set = builder.at(first->second).name;
+    }
     ids[known] = made;
     return made;
 }

@@ -75,25 +75,26 @@ struct Import {
     std::unordered_map<std::string, Place> places{};  // by the name of the value
     std::unordered_map<std::string, int> names{};     // how often a layer's name was asked for
     std::map<std::pair<int, Shape>, int> views{};
-    std::map<int, bool> once{};                  // by layer: see made_once
-    std::map<int, int> volumes{};                // by the layer of several images: the same with channels first
-    std::map<int, int> straight{};               // and the other way round
-    std::unordered_map<std::string, int> ids{};  // Input layers of integers
-    std::map<int, std::string> numbers{};        // Input layers that read an integer input as numbers, and which
-    std::map<std::string, int> owners{};         // of initializers: the layer that trains them
-    bool ends_in_softmax = false;                // left out: the loss takes its place
-    int brought = 0;                             // constants that are computed of constants, under way
-    int folded = 0;                              // convolutions that a batch normalization went into
-    std::map<int, int> put_back{};               // by such a convolution's layer: the normalization
-    std::vector<int> own_bias{};                 // of them those that begin with a bias, as far as values show
-    bool begins = true;                          // whether none of them holds what no network begins with
-    bool seen_to_begin = false;                  // whether weights of theirs show that nobody trained them
-    int with_lengths = 0;                        // weights whose lengths weight_norm trains
-    std::map<std::string, int> notes{};          // and how often
-    std::set<std::string> left_out{};            // values that follow from what depends on data
-    std::string left_out_since{};                // the first node that makes such
-    std::map<int, Given> given{};                // by layer
-    std::map<int, std::vector<Start>> starts{};  // of its tensors, one after the other
+    std::map<int, bool> once{};                        // by layer: see made_once
+    std::map<int, int> volumes{};                      // by the layer of several images: the same with channels first
+    std::map<int, int> straight{};                     // and the other way round
+    std::unordered_map<std::string, int> ids{};        // Input layers of integers
+    std::unordered_map<std::string, int> first_ids{};  // of each integer input that is fed in: the first of these
+    std::map<int, std::string> numbers{};              // Input layers that read an integer input as numbers, and which
+    std::map<std::string, int> owners{};               // of initializers: the layer that trains them
+    bool ends_in_softmax = false;                      // left out: the loss takes its place
+    int brought = 0;                                   // constants that are computed of constants, under way
+    int folded = 0;                                    // convolutions that a batch normalization went into
+    std::map<int, int> put_back{};                     // by such a convolution's layer: the normalization
+    std::vector<int> own_bias{};                       // of them those that begin with a bias, as far as values show
+    bool begins = true;                                // whether none of them holds what no network begins with
+    bool seen_to_begin = false;                        // whether weights of theirs show that nobody trained them
+    int with_lengths = 0;                              // weights whose lengths weight_norm trains
+    std::map<std::string, int> notes{};                // and how often
+    std::set<std::string> left_out{};                  // values that follow from what depends on data
+    std::string left_out_since{};                      // the first node that makes such
+    std::map<int, Given> given{};                      // by layer
+    std::map<int, std::vector<Start>> starts{};        // of its tensors, one after the other
     std::unordered_map<std::string, std::vector<LossTerm>> losses{};  // by values that are means over the samples
 
     /// The layer behind a node's input, with the shape of one sample; InputError when nothing before the node makes it.
@@ -158,7 +159,7 @@ struct Import {
     std::optional<Beside> values_beside(const onnx::NodeProto& node, const Value& value) const;
     /// Tensors behind computed weights that no layer has, as the lengths that weight_norm splits off: each a Parameter.
     void count_unseen();
-    /// Calls what reads ids as numbers after their layer (run/fed_inputs.hpp).
+    /// Calls what reads ids as numbers after their layer, whose data set it reads.
     void name_numbers();
     /// What the file says of each layer's values, once all are there.
     void give(Network& network, OnnxGraph& from) const;

@@ -165,7 +165,8 @@ void Inference::infer(const onnx::NodeProto& node) {
             if (once) follow(node, i, value);
             if (!value.moved && inferred && value.dims && product <= most_kept(value))
                 value.data = values(node, *value.dims, i);
-            if (value.data && value.data->size() != static_cast<std::size_t>(product)) value.data = nullptr;
+            if (value.data && value.data->size() != static_cast<std::size_t>(elements(*value.dims)))
+                value.data = nullptr;
             if (follows && !once) follow(node, i, value);
             // An Identity is a tie, of tables always, unless it says that there is a copy.
             if (node.op_type() == "Identity" && !graph_.for_training_ && !value.weights.empty() &&

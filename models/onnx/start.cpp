@@ -172,7 +172,8 @@ void Import::give(Network& network, OnnxGraph& from) const {
         for (const Start& each : start == starts.end() ? std::vector<Start>{} : start->second)
             for (const std::string& tensor : graph.value(each.value).weights)
                 if (last[tensor] == static_cast<int>(i)) from.forget(tensor);
-        if (all.weights.empty() && all.state.empty() && all.fixed.empty() && all.places.empty() && all.not_run.empty())
+        if (all.weights.empty() && all.state.empty() && all.fixed.empty() && all.places.empty() &&
+            all.data_set.empty() && all.not_run.empty())
             continue;
         layer.given = std::make_shared<const Given>(std::move(all));
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants that are layers (weights that are computed, first states, blurs), loops of a known length, several images a
 // sample, weights that are used more than once.
+#include <limits>
+
 #include <gmock/gmock.h>
 
 #include "core/network.hpp"
@@ -183,6 +185,19 @@ TEST(Sequences, OfPiecesOfSizesThatAreListedAreKnown) {
     OnnxFile file({-1, 3, 4}, 13);
     set(file.integers("sizes", {2, 2}).node("SplitToSequence", {"x", "sizes"}, "pieces"), "axis", std::int64_t{1});
     EXPECT_THROW(import_onnx(file.save("pieces.onnx")), InputError);
+}
+
+// x.shape[2:] of a matrix, which an index of all its rows and columns leaves behind: a list of no sizes.
+TEST(Sizes, OfNothingAreKnown) {
+    OnnxFile file({-1, 6}, 14);
+    file.integers("two", {2}).integers("many", {std::numeric_limits<std::int64_t>::max()}).integers("zero", {0});
+    file.integers("pairs", {-1, 3, 2});
+    file.node("Shape", {"x"}, "shape");
+    file.node("Slice", {"shape", "two", "many", "zero"}, "rest");
+    set(file.node("Concat", {"pairs", "rest"}, "sizes"), "axis", std::int64_t{0});
+    file.node("Reshape", {"x", "sizes"}, "seen");
+    file.node("Softmax", {"seen"}, "y");
+    EXPECT_EQ(imported(file).layers.back().output, (Shape{3, 2}));
 }
 
 // x @ v of a vector v: the samples stay where they were, in files of fixed sizes, too.

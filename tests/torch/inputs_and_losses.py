@@ -32,6 +32,21 @@ def cases():
         def forward(self, x, y):
             return self.head(torch.cat([torch.relu(self.image(x)).mean((2, 3)), torch.tanh(self.vector(y))], 1))
 
+    class Columns(nn.Module):
+        """Tables that read a column each of one tensor of ids, and pairs of what they give, as DLRM's programs do."""
+
+        def __init__(self):
+            super().__init__()
+            self.tables = nn.ModuleList([nn.Embedding(11, 6) for _ in range(2)] + [nn.EmbeddingBag(11, 6, mode="sum")])
+            self.bottom, self.top = nn.Linear(5, 6), nn.Linear(12, 3)
+
+        def forward(self, x, ids):
+            one, two, bag = self.tables
+            z = torch.stack([self.bottom(x), one(ids[:, 0, 1]), two(ids[:, -1, 0]), bag(ids[:, 1])], 1)
+            pairs = torch.bmm(z, z.transpose(1, 2))
+            i, j = torch.tril_indices(4, 4, -1)
+            return self.top(torch.cat([z[:, 0], pairs[:, i, j]], 1))
+
     class Masked(nn.Module):
         """A layer of an encoder whose padding is hidden, in Hugging Face's spelling, PyTorch's, or by ids alone."""
 
@@ -134,6 +149,9 @@ def cases():
     def ids(count, length, most):
         return torch.randint(0, most, (count, length))
 
+    def ids_of_three(count):
+        return torch.randint(0, 11, (count, 3, 2))
+
     def ids_with_ends(count):
         made = torch.randint(1, 31, (count, 7))
         made[:, 5:] = torch.where(torch.rand(count, 2) < 0.5, 0, made[:, 5:])
@@ -167,6 +185,7 @@ def cases():
         sets = {"tokens": ids_with_ends(count), "input1": masks(count), "input2": ids(count, 7, 2)}
         yield f"mask_{spelling}", with_labels(Masked(spelling), sets, labels)
     yield "towers", with_labels(Towers(), {"data": torch.randn(count, 3, 8, 8), "input1": torch.randn(count, 5)}, labels)
+    yield "columns", with_labels(Columns(), {"data": torch.randn(count, 5), "input1": ids_of_three(count)}, labels)
     yield "translator", with_labels(Translator(), {"tokens": ids(count, 9, 23), "input1": ids(count, 6, 29)},
                                     ids(count, 6, 29))
     for kind in ("sums", "means"):
