@@ -59,6 +59,17 @@ void LanguageBlock::kept_attention(Work& work, double size, double heads) const 
     work.attention += {pair + scores, 2.0 * pair + 1.5 * scores};
 }
 
+// Transformer Engine's fused rotation scales no cosines: Megatron-Core falls back to PyTorch's operators, one kernel
+// each (apply_rotary_pos_emb and _apply_rotary_pos_emb_bshd of its rope_utils.py, Megatron-LM 00c51e1). Of queries and
+// keys, read or written: times cosines 2, half of them negated 1, halves joined 2, times sines 2, added 3, joined with
+// the rest, of which there is none, 2. Backward: the products 4, negation 1, halves joined 2, their sum 3, zeros for
+// the rest and their sum 4. The fused one's 2 and 4 are counted already.
+void LanguageBlock::rotate_scaled(Work& work, double heads, double key_heads) const {
+    if (!m_.scaled_rotation || p_.is_pytorch()) return;
+    const double values = tokens_ * (heads + key_heads) * number(m_.head_size);
+    work.rotation += {moved((12 - 2) * values * element_), moved((14 - 4) * values * element_)};
+}
+
 // Queries, keys and values, and attention between its two products; returns the values of its operands.
 double LanguageBlock::add_attention(Work& work, std::int64_t index) const {
     const bool windowed = m_.window > 0 && index % 2 == 0;
@@ -83,6 +94,7 @@ double LanguageBlock::add_attention(Work& work, std::int64_t index) const {
         multiply(work, tokens_, (heads + 2 * key_heads) * d, h, 1, Side::gathered);
     }
     multiply(work, tokens_, h, heads * d, 1, Side::scattered);
+    rotate_scaled(work, heads, key_heads);
     if (p_.attention == AttentionKernel::kept) {
         kept_attention(work, d, heads);
     } else {

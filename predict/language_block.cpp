@@ -120,6 +120,7 @@ Passes LanguageBlock::with_recomputation(const Work& work, Passes between) const
     sum += work.attention;
     sum += work.casts;
     sum += work.experts;
+    sum += work.rotation;
     sum += between;
     // The device computes while the host issues, unless the program waits for it: Sailor's runs of Megatron-DeepSpeed
     // take the same time longer a block whether micro-batches have one, four or eight samples.

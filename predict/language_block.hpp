@@ -45,7 +45,8 @@ private:
     /// A block's kernels without those that are computed again.
     struct Work {
         Passes products, attention, casts;
-        Passes experts;  // what is done to their rows beside products and activation
+        Passes experts;   // what is done to their rows beside products and activation
+        Passes rotation;  // beyond a fused one
         double kernels = 0, operators = 0;
         Seconds again;  // forward work that backward does once more, beside `recompute`
     };
@@ -56,6 +57,7 @@ private:
     void multiply(Work& work, double rows, double columns, double depth, double count, Side side) const;
     void cast(Work& work, double inputs, double results, double weights, Side side) const;
     double add_attention(Work& work, std::int64_t index) const;
+    void rotate_scaled(Work& work, double heads, double key_heads) const;
     void fused_attention(Work& work, double key, double value, double heads, bool windowed) const;
     void kept_attention(Work& work, double size, double heads) const;
     double feed_forward(Work& work, double rows, double width, double count) const;

@@ -19,14 +19,15 @@ struct LatentAttention {
 /// Decoder of `layers` blocks. `experts` 0: none; else the first `dense_layers` blocks have `dense_ffn`, the others a
 /// router, `shared_experts` and `experts` of `expert_ffn`, each token going to `top`. `gated`: two matrices before the
 /// product (SwiGLU), one where not. `window` > 0: attention of every other block sees so many keys and itself.
-/// `biases`: experts' products have some, `clamped`: their gate and its pair are cut off (both GPT-OSS).
+/// `biases`: experts' products have some, `clamped`: their gate and its pair are cut off, `scaled_rotation`: the
+/// rotation's cosines are scaled as for longer sequences (Peng et al. 2023, YaRN, section 3.4; all three GPT-OSS).
 /// `extra_tokens`: blocks after the last, each with scores and a loss of its own, that predict one token more
 /// (DeepSeek-V3 2024, section 2.2).
 struct LanguageModel {
     std::int64_t layers = 1, hidden = 1, heads = 1, key_heads = 1, head_size = 1, ffn = 1, vocabulary = 1, sequence = 1;
     std::int64_t experts = 0, top = 0, expert_ffn = 0, shared_experts = 0, dense_ffn = 0, dense_layers = 0;
     LatentAttention latent;
-    bool gated = true, biases = false, clamped = false;
+    bool gated = true, biases = false, clamped = false, scaled_rotation = false;
     std::int64_t window = 0, extra_tokens = 0;
 
     bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }

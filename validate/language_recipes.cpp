@@ -124,6 +124,7 @@ LanguageModels::LanguageModels(std::string_view text, const std::string& origin)
         line.sizes.window = table.whole(i, "window", 0);
         line.sizes.biases = yes("biases");
         line.sizes.clamped = yes("clamped");
+        line.sizes.scaled_rotation = yes("scaled");
         line.sizes.extra_tokens = table.whole(i, "extra", 0);
         lines_.push_back(std::move(line));
     }
@@ -137,6 +138,7 @@ void LanguageModels::apply(const std::string& source, const std::string& model, 
     sizes.window = found->sizes.window;
     sizes.biases = found->sizes.biases;
     sizes.clamped = found->sizes.clamped;
+    sizes.scaled_rotation = found->sizes.scaled_rotation;
     sizes.extra_tokens = found->sizes.extra_tokens;
 }
 

@@ -142,6 +142,31 @@ TEST(LanguageKernels, PassOverRowsForBiasesAndClamps) {
     EXPECT_NEAR(more(biases).backward.value, 40 * value + 6 * 2 * gate, 1e-9);
 }
 
+// Queries and keys ten times more each way where their cosines are scaled, in Megatron only; of a block that is
+// computed again once more.
+TEST(LanguageKernels, PassOverQueriesAndKeysForScaledRotations) {
+    LanguageModel m = large();
+    const double tokens = static_cast<double>(m.sequence);
+    const double values = tokens * static_cast<double>((m.heads + m.key_heads) * m.head_size);
+    LanguagePlan plan;
+    plan.graphs = HostGraphs::step;
+    const auto more = [&] {
+        LanguageModel scaled = m;
+        scaled.scaled_rotation = true;
+        const Passes with = of_block(scaled, plan), without = of_block(m, plan);
+        return Passes{with.forward - without.forward, with.backward - without.backward};
+    };
+    const double once = 10 * 2 * values / bandwidth(b200());
+    EXPECT_NEAR(more().forward.value, once, 1e-9);
+    EXPECT_NEAR(more().backward.value, once, 1e-9);
+    plan.tensor = 2;
+    EXPECT_NEAR(more().forward.value, once / 2, 1e-9) << "a rank's own heads";
+    plan.recompute = Recomputation::full;
+    EXPECT_NEAR(more().backward.value, once, 1e-9);
+    plan.software = LanguageSoftware::pytorch;
+    EXPECT_EQ(more().forward.value, 0);
+}
+
 // Every other block sees 128 keys and half a tile instead of 2,048 in the mean.
 TEST(LanguageKernels, SeeAWindowInEveryOtherBlock) {
     LanguageModel m = large();

@@ -83,8 +83,8 @@ TEST(LanguageRecipes, TellFileAndLineOfEveryMistake) {
 
 // The first line that fits, and none for a source that is not named.
 TEST(LanguageModels, AreToldBySourceAndName) {
-    const std::string header = "source,model,window,biases,clamped,extra,provenance\n";
-    const LanguageModels models{header + "Bridge,big,0,no,no,1,there\n*,small,128,yes,yes,0,there\n", "m.csv"};
+    const std::string header = "source,model,window,biases,clamped,scaled,extra,provenance\n";
+    const LanguageModels models{header + "Bridge,big,0,no,no,no,1,there\n*,small,128,yes,yes,yes,0,there\n", "m.csv"};
     predict::LanguageModel sizes;
     models.apply("The Bridge's table", "big", sizes);
     EXPECT_EQ(sizes.extra_tokens, 1);
@@ -93,9 +93,10 @@ TEST(LanguageModels, AreToldBySourceAndName) {
     EXPECT_EQ(of_others.extra_tokens, 0);
     models.apply("Road", "small", of_others);
     EXPECT_EQ(of_others.window, 128);
-    EXPECT_TRUE(of_others.biases && of_others.clamped);
+    EXPECT_TRUE(of_others.biases && of_others.clamped && of_others.scaled_rotation);
+    EXPECT_FALSE(sizes.scaled_rotation);
     try {
-        LanguageModels{header + "*,small,128,maybe,yes,0,there\n", "m.csv"};
+        LanguageModels{header + "*,small,128,maybe,yes,no,0,there\n", "m.csv"};
         FAIL() << "no error";
     } catch (const InputError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("m.csv:2: biases is 'maybe': one of"));
