@@ -42,10 +42,7 @@ constexpr std::array words{
 
 constexpr std::array conflicts{
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
-    Conflict{"dense=shared", When::later, "factors are of whole layers"},
     Conflict{"bottom=one", When::later, "one rank has layers that others would invert"},
-    Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
-    Conflict{"tensor", When::later, "factors are of whole layers"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
 };
@@ -131,7 +128,7 @@ private:
         return place_on(mesh, axis, rank);
     }
 
-    bool preconditioned(int b) const { return owners_[at(b)] >= 0; }
+    bool preconditioned(int b) const { return owners_[at(b)] >= 0 || owners_[at(b)] == every_shard; }
     /// Whether ranks have the same weights, not only the same layer in models of their own.
     bool shares(int b) const {
         return buckets_.sharing(b) > 1 && context_.schedule.methods.get<Averaging>().period == 0;
@@ -192,7 +189,7 @@ void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse
     const std::vector<std::int64_t> owners = owners_of(part, shards_with_factors(schedule));
     double sum = 0;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (owners[b] < 0) continue;
+        if (owners[b] < 0 && owners[b] != every_shard) continue;
         sum += static_cast<double>(factor_elements(dense_of(part, static_cast<int>(b))));
     }
     for (const int b : most_owned(part, owners)) {

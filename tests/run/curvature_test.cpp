@@ -35,6 +35,42 @@ TEST(Curvature, TakesThePixelsOfSharedImages) {
     }
 }
 
+// Pieces of layers have factors of their own: blocks of those of the whole layers, which one rank cuts out of these.
+TEST(Curvature, IsOfThePiecesOfSharedLayers) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    const std::vector<Network> dense{test::dropping(), test::images()};
+    const std::vector<Network> tokens{test::untied(test::tiny_decoder())};
+    if (ranks() == 2) {
+        expect_as_written_out({"data=1:kfac=1:damping=1,tensor=2", "data=1:kfac=2:damping=1,tensor=2:split=filters",
+                               "data=1:kfac=2:damping=1,tensor=2:split=channels:async=on"},
+                              Optimizer::sgd, dense);
+        expect_as_written_out({"data=1:kfac=2:damping=1,tensor=2", "data=1:kfac=1:damping=1,tensor=2:sequence=on"},
+                              Optimizer::sgd, tokens);
+        expect_as_written_out({"data:kfac=2:damping=1:dense=shared"}, Optimizer::adam, {test::dropping()});
+    } else {
+        expect_as_written_out({"data=2:kfac=3:damping=1,tensor=2", "pipe=2,data=1:kfac=2:damping=1,tensor=2",
+                               "pipe=2:scatter=on,data=1:kfac=2:damping=1,tensor=2",
+                               "data=1:kfac=1:damping=1,spatial=2,tensor=2:split=filters"},
+                              Optimizer::sgd, {test::images()});
+        expect_as_written_out({"data=2:kfac=2:damping=1,tensor=2:sequence=on"}, Optimizer::sgd, tokens);
+        expect_as_written_out({"data:kfac=1:damping=1:dense=shared", "data=2:kfac=2:damping=1:dense=shared,pipe=2"},
+                              Optimizer::sgd, {test::dropping()});
+    }
+}
+
+// Stages have weights of different ages: factors are of those that the first gradients of a step are of.
+TEST(Curvature, IsOfTheWeightsOfAnUndrainedPipeline) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 2)
+        expect_as_written_out({"pipe=2:schedule=pipedream,data=1:kfac=3:damping=1"}, Optimizer::sgd, networks);
+    if (ranks() == 4)
+        expect_as_written_out({"pipe=2:schedule=pipedream,data=2:kfac=3:damping=1",
+                               "data=2:local=3:kfac=3:damping=1,pipe=2:schedule=pipedream",
+                               "pipe=2:schedule=pipedream,data=1:kfac=3:damping=1,tensor=2"},
+                              Optimizer::sgd, networks);
+}
+
 // Beside tables that ranks look up for each other, whose rows are updated at once by their gradients as they are.
 TEST(Curvature, IsOfTheDenseLayersBesideSharedTables) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
