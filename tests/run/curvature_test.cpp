@@ -97,6 +97,27 @@ TEST(Curvature, IsOfEachOfSeveralModels) {
     EXPECT_THROW(test::schedule_of(test::dropping(), "data:local=2:kfac=3", ranks(), 6), InputError);
 }
 
+// Of each learner of a device, too, by the first of its parts of a step, also where who is idle takes the next.
+TEST(Curvature, IsOfEachOfADevicesModels) {
+    if (ranks() == 8) GTEST_SKIP() << "its plans are for 2, 3 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 3) expect_as_written_out({"data:learners=2:kfac=1:damping=1"}, Optimizer::adam, networks);
+    if (ranks() == 4)
+        expect_as_written_out({"data:learners=3:kfac=1:damping=1:average_momentum=0.5"}, Optimizer::sgd, networks);
+    if (ranks() != 2) return;
+    for (const bool first_idle : {false, true}) {
+        Options options{.learning_rate = 0.001F};
+        options.first_idle = first_idle;
+        if (first_idle) options.learner_paces = {1, 2};
+        for (const Network& network : networks) {
+            const Result result =
+                train_checked(network, "data:learners=2:local=2:kfac=2:damping=1", 16, 3, Optimizer::sgd, options);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
+}
+
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.
 TEST(Curvature, TakesWhatAdasumCombines) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
