@@ -55,6 +55,8 @@ TEST(Servers, KeepThePiecesOfWorkersThatShareLayers) {
         expect_as_written_out({"server=1,data=1,tensor=2:sequence=on", "server=1,data=1,context=2:ring=on"},
                               Optimizer::sgd, tokens);
         expect_as_written_out({"server=1,data=1,expert=2"}, Optimizer::sgd, experts);
+        expect_as_written_out({"server=1:dense=vectors,data=1:bucket=1kB,tensor=2"}, Optimizer::sgd,
+                              {test::dropping()});
     }
     if (ranks() == 4) expect_as_written_out({"server=2,data=1,tensor=2:async=on"}, Optimizer::adam, dense);
     if (ranks() == 8) {
