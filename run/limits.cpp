@@ -24,6 +24,7 @@
 #include "run/methods/method.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/servers.hpp"
+#include "run/methods/workers.hpp"
 #include "run/reference/part_check.hpp"
 
 namespace rehearse::run {
@@ -158,37 +159,24 @@ std::string factors_of_shares(const Asked& asked) {
     return words(has_factors(asked.schedule) && !asked.schedule.shares.samples.empty(), "dense=vectors with shares");
 }
 
-std::string axis_beside_data(const Asked& asked) {
-    const std::vector<const MethodRow*> used = methods_of(asked.schedule);
-    const auto row = std::ranges::find(used, true, &MethodRow::whole_networks);
-    if (row == used.end() || asked.schedule.methods.get<Averaging>().period > 0) return {};
-    for (const Axis& axis : asked.schedule.mesh.axes) {
-        if (axis.name != "data" && axis.name != "groups" && axis.name != "pipe" && axis.size > 1) {
-            return fmt::format("{} beside data with {}", axis.name, (*row)->name);
-        }
-    }
-    return of_layers(asked.schedule, [&](const Part& part, std::size_t i) {
-        const int origin = part.origins[i].layer;
-        const Op& op = part.network.layers[i].op;
-        const bool whole = origin >= 0 ? op == asked.schedule.network.layers[at(origin)].op : parameters(op) == 0;
-        return words(!whole, fmt::format("layers that ranks share with {}", (*row)->name));
-    });
-}
-
-// What a stage of a worker would need of the others, or of the servers, beside its weights.
-std::string stages_of_servers(const Asked& asked) {
+// What a rank of a worker would need of the others, or of the servers, beside its weights.
+std::string workers_of_ranks(const Asked& asked) {
     const Schedule& schedule = asked.schedule;
-    if (schedule.methods.get<Servers>().count == 0 || stages(schedule) == 1) return {};
-    if (schedule.methods.get<Averaging>().period > 0) return "elastic with server and pipe";
-    if (schedule.methods.get<Curvature>().period > 0) return "kfac with server and pipe";
-    if (asked.options.patience.value > 0) return "--patience with server and pipe";
+    const bool staged = stages(schedule) > 1, pieces = shares_layers(schedule);
+    if (schedule.methods.get<Servers>().count == 0 || (!staged && !pieces)) return {};
+    const std::string_view with = staged ? "with server and pipe" : "with server and layers that ranks share";
+    const auto found = [&](std::string_view what) { return fmt::format("{} {}", what, with); };
+    if (schedule.methods.get<Curvature>().period > 0) return found("kfac");
+    if (asked.options.patience.value > 0) return found("--patience");
     const bool own_ways = schedule.methods.get<Compression>() != Compression{} || schedule.methods.get<SignVote>().on ||
                           std::ranges::any_of(schedule.classes, combines_gradients);
-    if (!schedule.stage_copies.empty() && own_ways) return "adasum, bits or votes of a stage's copies, with server";
-    if (std::ranges::any_of(schedule.classes, updates_each_micro_batch)) return "pipedream with server";
+    if ((pieces || !schedule.stage_copies.empty()) && own_ways) return found("adasum, bits or votes");
+    if (pieces && schedule.optimizer == Optimizer::lamb) return found("lamb");
+    if (schedule.methods.get<Averaging>().period > 0) return {};
+    if (std::ranges::any_of(schedule.classes, updates_each_micro_batch)) return found("pipedream");
     for (const RankClass& rank_class : schedule.classes) {
         if (std::ranges::any_of(rank_class.part.buckets, [](const Bucket& bucket) { return bucket.tie >= 0; }))
-            return "weights that two stages share, with server";
+            return found("weights that two stages share,");
     }
     return {};
 }
@@ -286,7 +274,8 @@ std::span<const Limit> limits_of_programs() {
          factors_of_micro_batches, true},
         {"server with kfac=N, N above 1", "weights come once a step: choose kfac=1",
          [](const Asked& a) {
-             const bool several = a.schedule.methods.get<Curvature>().period > 1;
+             const bool several =
+                 a.schedule.methods.get<Curvature>().period > 1 && a.schedule.methods.get<Averaging>().period == 0;
              return words(several && a.schedule.methods.get<Servers>().count > 0, "server with kfac=N, N above 1");
          },
          true},
@@ -302,9 +291,9 @@ std::span<const Limit> limits_of_plans() {
          [](const Asked& a) { return words(a.schedule.precision == Precision::tf32, "--precision tf32"); }},
         {"--precision fp8", "no kernel of run multiplies it; choose bf16",
          [](const Asked& a) { return words(a.schedule.precision == Precision::fp8, "--precision fp8"); }},
-        {"axes beside data with server", "servers keep whole tensors; beside data only pipe", axis_beside_data},
-        {"server with pipe, and elastic, kfac, --patience, pipedream, or weights that two stages share",
-         "stages push and pull each by itself; leave out one", stages_of_servers},
+        {"server with workers of several ranks (pipe, tensor, spatial, ...), and adasum, few bits, votes, kfac, lamb, "
+         "--patience, pipedream, or weights that two stages share",
+         "ranks push and pull each by itself; leave out one", workers_of_ranks},
         {"server with place or copies",
          "servers run on ranks of their own, each weight on one of them; leave out place and copies",
          [](const Asked& a) {

@@ -116,6 +116,11 @@ std::span<const Limit> limits_of_threads() {
         {"--unlocked with more threads than local has updates", "give local=N with more", idle_threads},
         {"--unlocked with momentum, weight decay, Adam or LAMB",
          "updates that nothing orders are sums, as of SGD with --momentum 0 and --weight-decay 0", ordered_updates},
+        {"--unlocked with kfac", "factors would be of one model and several threads; choose learners",
+         [](const Asked& a) {
+             const bool both = a.options.unlocked > 0 && a.schedule.methods.get<Curvature>().period > 0;
+             return std::string{both ? "--unlocked with kfac" : ""};
+         }},
         {"--learner-paces that do not fit", "give one from 1 to 1000 for each of a rank's threads", wrong_paces},
     });
     return rows;

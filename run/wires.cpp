@@ -75,7 +75,7 @@ Wires::Wires(const Schedule& schedule, Program& program, const kernels::Communic
         } else if (const auto* recv = std::get_if<Recv>(&step.action)) {
             steps_.emplace(i, message(schedule, step, recv->axis, recv->offset, rank, steps[i].data.size()));
         } else if (const auto* exchange = std::get_if<PushPull>(&step.action)) {
-            steps_.emplace(i, push_pull(*exchange, rank));
+            steps_.emplace(i, push_pull(schedule, *exchange, rank));
         }
     }
 }
@@ -93,10 +93,9 @@ Wire Wires::collective(const Schedule& schedule, const ReadyStep& ready, const C
     return wire;
 }
 
-Wire Wires::push_pull(const PushPull& action, RankIndex rank) {
+Wire Wires::push_pull(const Schedule& schedule, const PushPull& action, RankIndex rank) {
     require(servers_ != nullptr, "links to the servers");
-    const auto link = servers_->find({rank, action.server});
-    if (link != servers_->end()) return {&link->second, push_pull_rounds(action)};
+    if (pushes(schedule.mesh, rank, action)) return {&servers_->at({rank, action.server}), push_pull_rounds(action)};
     if (!nobody_) nobody_.emplace(kernels::Communicator::self());
     return {&*nobody_, {}};
 }

@@ -48,7 +48,7 @@ private:
     void make_groups(const Schedule& schedule, const kernels::Communicator& world);
     Wire collective(const Schedule& schedule, const ReadyStep& ready, const Communicate& action,
                     const Placement& placement, RankIndex rank);
-    Wire push_pull(const PushPull& action, RankIndex rank);
+    Wire push_pull(const Schedule& schedule, const PushPull& action, RankIndex rank);
     Wire message(const Schedule& schedule, const Step& step, int axis, std::int64_t offset, RankIndex rank,
                  std::size_t count);
     /// Of the ranks of an axis, where each has a device of its own and they make groups; else null.

@@ -193,7 +193,9 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
 Seconds Steps::price_step(const Step& step, const DeviceClass& device) const {
     const Problem& problem = *problem_of(step);
     const Seconds time = std::max(at(price(problem, device), z_score_), least_time(problem, device));
-    return std::holds_alternative<Compute>(step.action) ? beside_learners(problem, time, device) : time;
+    const bool of_one_learner =
+        std::holds_alternative<Compute>(step.action) || std::holds_alternative<Precondition>(step.action);
+    return of_one_learner ? beside_learners(problem, time, device) : time;
 }
 
 // Models that train at the same time share the device: together they take as long as one of them, as long as they do

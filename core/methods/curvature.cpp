@@ -89,6 +89,10 @@ std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards) {
     std::vector<double> load(at(shards));
     std::vector<std::int64_t> owners(part.buckets.size(), -1);
     for (const int bucket : order) {
+        if (part.buckets[at(bucket)].axis < 0) {  // each its own
+            owners[at(bucket)] = every_shard;
+            continue;
+        }
         const auto least = std::ranges::min_element(load);
         *least += cost(dense_of(part, bucket));
         owners[at(bucket)] = least - load.begin();
@@ -98,14 +102,14 @@ std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards) {
 
 std::vector<int> owned_by(const Part& part, const std::vector<std::int64_t>& owners, std::int64_t shard) {
     std::vector<int> owned = by_cost(part);
-    std::erase_if(owned, [&](int bucket) { return owners[at(bucket)] != shard; });
+    std::erase_if(owned, [&](int bucket) { return owners[at(bucket)] != shard && owners[at(bucket)] != every_shard; });
     return owned;
 }
 
 std::vector<int> most_owned(const Part& part, const std::vector<std::int64_t>& owners) {
     std::vector<int> most;
     double highest = 0;
-    const std::int64_t shards = owners.empty() ? 0 : *std::ranges::max_element(owners) + 1;
+    const std::int64_t shards = owners.empty() ? 0 : std::max<std::int64_t>(*std::ranges::max_element(owners), 0) + 1;
     for (std::int64_t shard = 0; shard < shards; ++shard) {
         std::vector<int> owned = owned_by(part, owners, shard);
         double sum = 0;

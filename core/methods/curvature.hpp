@@ -13,7 +13,8 @@ namespace rehearse {
 /// K-FAC (Martens and Grosse 2015; distributed: Osawa et al. 2019, Pauloski et al. 2020). The gradient D {k + 1, n} of
 /// a dense layer's weights, its bias the last row, becomes (A + d I)^-1 D (G + d I)^-1, where A is the mean over all
 /// rows of the batch of a a^T, with a their inputs and a 1, G that of g g^T, g the gradients of a row's own loss by the
-/// outputs, and d^2 the damping. Then the optimizer takes it for the gradient.
+/// outputs, and d^2 the damping. Then the optimizer takes it for the gradient. Of a layer that ranks
+/// have in pieces each piece has factors of its own, the blocks of A and G between its rows and its columns.
 struct Curvature {
     int period = 0;  // updates by one pair of inverses; 0: there are none
     double damping = 0.03;
@@ -39,6 +40,8 @@ std::vector<int> preconditioned_alone(const Network& network);
 /// of a group; 1 where ranks have models of their own. A rank's place among these is shard_of it, modulo as many.
 std::int64_t shards_with_factors(const Schedule& schedule);
 
+/// Owns a layer, or a piece of one, that no two ranks of different shards have.
+inline constexpr std::int64_t every_shard = -2;
 /// By bucket: the shard (shard_of a rank, below `shards`) that inverts, largest layers first, each to whom has least to
 /// do by the cubes of both factors' rows (Pauloski et al. 2020, section IV); -1: not preconditioned.
 std::vector<std::int64_t> owners_of(const Part& part, std::int64_t shards);

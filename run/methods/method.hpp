@@ -78,8 +78,6 @@ struct MethodRow {
     /// Whether what is applied jumps with the last bit of a gradient (signs, the largest): a reference follows what was
     /// sent where rounding decided it (run/reference/followed.hpp).
     bool by_bits = false;
-    /// Whether its ranks have whole networks, so that `run` has no axes beside data and groups with it.
-    bool whole_networks = false;
     /// What the method means, written out for one rank (run/reference); null: as the sum over the whole batch.
     Reference* reference = nullptr;
 };

@@ -16,86 +16,13 @@
 #include "run/clock.hpp"
 #include "run/methods/averaging.hpp"
 #include "run/methods/servers.hpp"
+#include "run/methods/workers.hpp"
 #include "run/random.hpp"
 #include "run/trainer.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-std::vector<const PushPull*> pushes_to(const Schedule& schedule, int server, int stage) {
-    std::vector<const PushPull*> pushes;
-    for (const Step& step : class_of_stage(schedule, stage).steps) {
-        const auto* push_pull = std::get_if<PushPull>(&step.action);
-        if (push_pull != nullptr && push_pull->server == server) pushes.push_back(push_pull);
-    }
-    return pushes;
-}
-
-/// A worker as a server sees it: the gradients that come next, then the weights that go back.
-class Worker {
-public:
-    /// Of steps [first, end).
-    Worker(RankIndex rank, int stage, kernels::Communicator& link, const std::vector<const PushPull*>& pushes,
-           int first, int end)
-        : rank_(rank),
-          stage_(stage),
-          link_(link),
-          pushes_(pushes),
-          first_(first),
-          left_((end - first) * static_cast<std::int64_t>(pushes.size())) {
-        for (const PushPull* push_pull : pushes) {
-            memory_.resize(std::max(memory_.size(), at(std::max(push_pull->sent, push_pull->received))));
-        }
-        expect();
-    }
-
-    bool is_through() const { return left_ == 0; }
-    const PushPull& next() const { return *pushes_[taken_ % pushes_.size()]; }
-    int stage() const { return stage_; }
-    Served served() const { return {rank_, first_ + static_cast<int>(taken_ / pushes_.size()), next().bucket, stage_}; }
-    std::span<float> memory() { return std::span{memory_}.first(at(next().sent)); }
-    std::span<float> answer() { return std::span{memory_}.first(at(next().received)); }
-    /// Whether gradients have come that nobody has looked at. `log` gets when the answer before them had been sent.
-    bool has_come(std::vector<Served>& log) {
-        if (is_through() || !under_way_ || !under_way_->test()) return false;
-        under_way_.reset();
-        if (!replying_) return true;
-        log[logged_].answered = now();
-        --left_;
-        ++taken_;
-        expect();
-        return false;
-    }
-    /// With what is in answer() by now, to what is the last in a log of so many.
-    void reply(std::size_t logged) {
-        replying_ = true;
-        logged_ = logged - 1;
-        rounds_ = kernels::RankProgram::message(0, true, next().received);
-        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(answer()));
-    }
-
-private:
-    void expect() {
-        replying_ = false;
-        if (is_through()) return;
-        rounds_ = kernels::RankProgram::message(0, false, next().sent);
-        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(memory()));
-    }
-
-    RankIndex rank_;
-    int stage_;
-    kernels::Communicator& link_;
-    const std::vector<const PushPull*>& pushes_;
-    int first_;
-    std::int64_t left_;
-    std::size_t taken_ = 0;
-    bool replying_ = false;
-    std::size_t logged_ = 0;  // where what it replies to is in the log
-    std::vector<float> memory_;
-    kernels::RankProgram rounds_;
-    std::unique_ptr<kernels::Operation> under_way_;
-};
 
 /// Gradients of dense layers from the sufficient factors that workers send instead.
 class Products {
@@ -122,16 +49,18 @@ private:
     std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
 };
 
-/// What a server keeps of one stage of the workers, and does with what comes from there.
-class KeptStage {
+/// What a server keeps of a rank of the workers, and does with what comes from there.
+class KeptPlace {
 public:
-    KeptStage(const Schedule& schedule, int server, int stage, const Options& options)
+    /// Of the first worker's rank.
+    KeptPlace(const Schedule& schedule, int server, RankIndex rank, const Options& options)
         : schedule_(schedule),
           selection_(selection_of(options, nullptr)),
-          kept_(kept_by_server(schedule, server, stage)),
-          program_(kept_, RankIndex{0}, selection_, key(options.seed, weights_of), hyperparameters_of(options)),
+          kept_(kept_by_server(schedule, server, rank)),
+          program_(kept_, rank, selection_, key(options.seed, weights_of), hyperparameters_of(options)),
           products_(selection_),
-          pushes_(pushes_to(schedule, server, stage)) {
+          pushes_(pushes_of(schedule, rank)) {
+        std::erase_if(pushes_, [&](const PushPull* push) { return push->server != server; });
         for (ReadyStep& ready : program_.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
         for (const PushPull* push : pushes_) {
             if (schedule.methods.get<Averaging>().momentum > 0)
@@ -145,19 +74,18 @@ public:
         for (auto& [bucket, last] : last_) use(last);
     }
 
-    void take(Worker& worker) {
-        const BucketTensors& bucket = program_.tensors().bucket(worker.next().bucket);
-        if (schedule_.methods.get<Averaging>().period > 0) {
-            pull(worker.memory(), worker.next().bucket);
+    /// What has come is in `memory`, where the answer is then.
+    void take(const PushPull& push, std::span<float> memory) {
+        const BucketTensors& bucket = program_.tensors().bucket(push.bucket);
+        const std::span<float> sent = memory.first(at(push.sent));
+        if (schedule_.methods.get<Averaging>().period > 0) return pull(sent, push.bucket);
+        if (sends_factors(push)) {
+            products_.multiply(push, sent, bucket.applied);
         } else {
-            if (sends_factors(worker.next())) {
-                products_.multiply(worker.next(), worker.memory(), bucket.applied);
-            } else {
-                unpack_gradients(schedule_, worker.memory(), bucket.applied);
-            }
-            program_.compute(*update_of_.at(worker.next().bucket), 0, 0);
-            std::ranges::copy(std::span<const float>{bucket.weights}, worker.answer().begin());
+            unpack_gradients(schedule_, sent, bucket.applied);
         }
+        program_.compute(*update_of_.at(push.bucket), 0, 0);
+        std::ranges::copy(std::span<const float>{bucket.weights}, memory.begin());
     }
 
 private:
@@ -179,40 +107,159 @@ private:
     std::map<int, std::vector<float>> last_;  // by bucket: where the average was, if it goes on by its last step
 };
 
+/// A rank of a worker as a server sees it: the gradients that come next, then the weights that go back.
+class Sender {
+public:
+    /// Of steps [first, end).
+    Sender(RankIndex rank, kernels::Communicator& link, KeptPlace& kept, int first, int end)
+        : rank_(rank),
+          link_(link),
+          kept_(kept),
+          pushes_(kept.pushes()),
+          first_(first),
+          left_((end - first) * static_cast<std::int64_t>(pushes_.size())) {
+        for (const PushPull* push_pull : pushes_) {
+            memory_.resize(std::max(memory_.size(), at(std::max(push_pull->sent, push_pull->received))));
+        }
+        expect();
+    }
+
+    RankIndex rank() const { return rank_; }
+    bool is_through() const { return left_ == 0; }
+    const PushPull& next() const { return *pushes_[taken_ % pushes_.size()]; }
+    int step() const { return first_ + static_cast<int>(taken_ / pushes_.size()); }
+    bool pushes(int bucket) const {
+        return std::ranges::any_of(pushes_, [&](const PushPull* push) { return push->bucket == bucket; });
+    }
+    /// Whether gradients of a bucket have come that nobody has looked at.
+    bool waits_with(int bucket) const { return has_come_ && next().bucket == bucket; }
+    bool waits() const { return has_come_; }
+    /// What has come meanwhile. `log` gets when the answer before had been sent.
+    void look(std::vector<Served>& log) {
+        if (is_through() || !under_way_ || !under_way_->test()) return;
+        under_way_.reset();
+        if (!replying_) {
+            has_come_ = true;
+            return;
+        }
+        log[logged_].answered = now();
+        --left_;
+        ++taken_;
+        expect();
+    }
+    void take() { kept_.take(next(), memory_); }
+    /// With what has been made of what has come, which is the last in a log of so many.
+    void reply(std::size_t logged) {
+        has_come_ = false;
+        replying_ = true;
+        logged_ = logged - 1;
+        rounds_ = kernels::RankProgram::message(0, true, next().received);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(of(next().received)));
+    }
+
+private:
+    std::span<float> of(std::int64_t elements) { return std::span{memory_}.first(at(elements)); }
+    void expect() {
+        replying_ = false;
+        if (is_through()) return;
+        rounds_ = kernels::RankProgram::message(0, false, next().sent);
+        under_way_ = std::make_unique<kernels::Operation>(link_, rounds_, kernels::floats(of(next().sent)));
+    }
+
+    RankIndex rank_;
+    kernels::Communicator& link_;
+    KeptPlace& kept_;
+    const std::vector<const PushPull*>& pushes_;
+    int first_;
+    std::int64_t left_;
+    std::size_t taken_ = 0;
+    bool has_come_ = false, replying_ = false;
+    std::size_t logged_ = 0;  // where what it replies to is in the log
+    std::vector<float> memory_;
+    kernels::RankProgram rounds_;
+    std::unique_ptr<kernels::Operation> under_way_;
+};
+
+/// A worker's ranks of one stage. They have one model between them, of which some weights are on several of them: all
+/// of a bucket that they push is taken together, as one update of the worker's.
+class Team {
+public:
+    explicit Team(int stage) : stage_(stage) {}
+    void add(std::unique_ptr<Sender> member) { members_.push_back(std::move(member)); }
+
+    bool is_through() const {
+        return std::ranges::all_of(members_, [](const auto& member) { return member->is_through(); });
+    }
+    /// Takes what all ranks that push it have pushed; who has been heard.
+    std::vector<RankIndex> serve(std::vector<Served>& log) {
+        for (const auto& member : members_) member->look(log);
+        for (const auto& member : members_) {
+            if (!member->waits()) continue;
+            const std::vector<Sender*> all = all_with(member->next().bucket);
+            if (!all.empty()) return take(all, log);
+        }
+        return {};
+    }
+
+private:
+    /// Those that push a bucket; nobody while one of them has not.
+    std::vector<Sender*> all_with(int bucket) const {
+        std::vector<Sender*> all;
+        for (const auto& member : members_) {
+            if (!member->pushes(bucket)) continue;
+            if (!member->waits_with(bucket)) return {};
+            all.push_back(member.get());
+        }
+        return all;
+    }
+    std::vector<RankIndex> take(const std::vector<Sender*>& all, std::vector<Served>& log) const {
+        log.push_back({all.front()->rank(), all.front()->step(), all.front()->next().bucket, stage_});
+        log.back().came = now();
+        for (Sender* member : all) member->take();
+        log.back().updated = now();
+        std::vector<RankIndex> heard;
+        for (Sender* member : all) {
+            member->reply(log.size());
+            heard.push_back(member->rank());
+        }
+        return heard;
+    }
+
+    int stage_;
+    std::vector<std::unique_ptr<Sender>> members_;
+};
+
 /// A server with its shard of the weights: what it does for whoever comes.
 class ServerShard {
 public:
     ServerShard(const Schedule& schedule, int server, const Options& options, ServerLinks& links)
         : schedule_(schedule), links_(links) {
-        for (int stage = 0; stage < stages(schedule); ++stage)
-            stages_.push_back(std::make_unique<KeptStage>(schedule, server, stage, options));
+        for (int stage = 0; stage < stages(schedule); ++stage) {
+            for (const RankIndex rank : pushing_ranks_of(schedule, stage))
+                places_[rank] = std::make_unique<KeptPlace>(schedule, server, rank, options);
+        }
     }
 
     using GoesOn = std::function<bool(std::span<const RankIndex> heard)>;
 
     /// What workers send in steps [first, end): all of it, or as long as `goes_on`, told who has come, says so.
     void serve(int first, int end, const GoesOn& goes_on = {}) {
-        std::vector<std::unique_ptr<Worker>> workers;
+        std::map<std::pair<RankIndex, int>, Team> teams;  // by worker and stage
         for (auto& [pair, link] : links_) {
-            const int stage = stage_of(schedule_, pair.first).stage;
-            const std::vector<const PushPull*>& pushes = stages_[at(stage)]->pushes();
-            if (!pushes.empty())
-                workers.push_back(std::make_unique<Worker>(pair.first, stage, link, pushes, first, end));
+            const RankIndex rank = pair.first;
+            KeptPlace& kept = *places_.at(alike_of_first(schedule_.mesh, rank));
+            if (kept.pushes().empty()) continue;
+            const int stage = stage_of(schedule_, rank).stage;
+            teams.try_emplace({worker_of(schedule_.mesh, rank), stage}, stage)
+                .first->second.add(std::make_unique<Sender>(rank, link, kept, first, end));
         }
-        if (workers.empty() && !goes_on) return;
+        if (teams.empty() && !goes_on) return;
         kernels::Idle idle = kernels::attentive();
         for (;;) {
             std::vector<RankIndex> heard;
-            for (const std::unique_ptr<Worker>& worker : workers) {
-                if (!worker->has_come(log_)) continue;
-                heard.push_back(worker->served().rank);
-                log_.push_back(worker->served());
-                log_.back().came = now();
-                stages_[at(worker->stage())]->take(*worker);
-                log_.back().updated = now();
-                worker->reply(log_.size());
-            }
-            if (goes_on ? !goes_on(heard) : std::ranges::all_of(workers, &Worker::is_through)) return;
+            for (auto& [of, team] : teams) std::ranges::copy(team.serve(log_), std::back_inserter(heard));
+            const auto is_through = [](const auto& team) { return team.second.is_through(); };
+            if (goes_on ? !goes_on(heard) : std::ranges::all_of(teams, is_through)) return;
             if (!heard.empty()) {
                 idle = kernels::attentive();
             } else {
@@ -222,68 +269,17 @@ public:
     }
     std::vector<Served>& log() { return log_; }
     void visit_state(const UseNumbers& use) {
-        for (const auto& stage : stages_) stage->visit_state(use);
+        for (const auto& [rank, place] : places_) place->visit_state(use);
     }
 
 private:
     const Schedule& schedule_;
-    std::vector<std::unique_ptr<KeptStage>> stages_;
+    std::map<RankIndex, std::unique_ptr<KeptPlace>> places_;  // by the first worker's rank
     ServerLinks& links_;
     std::vector<Served> log_;
 };
 
 }  // namespace
-
-const RankClass& class_of_stage(const Schedule& schedule, int stage) {
-    RankIndex rank{0};
-    while (stage_of(schedule, rank).stage != stage) ++rank;
-    return schedule.classes[at(class_of(schedule, rank))];
-}
-
-std::vector<RankIndex> pushing_ranks(const Schedule& schedule) {
-    std::vector<RankIndex> result;
-    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-        const RankClass& own = schedule.classes[at(class_of(schedule, rank))];
-        const bool first = std::ranges::any_of(own.steps, [&](const Step& step) {
-            const auto* push_pull = std::get_if<PushPull>(&step.action);
-            return push_pull != nullptr &&
-                   (push_pull->group < 0 || place_on(schedule.mesh, push_pull->group, rank) == 0);
-        });
-        if (first) result.push_back(rank);
-    }
-    return result;
-}
-
-Schedule kept_by_server(const Schedule& schedule, int server, int stage) {
-    const RankClass& own = class_of_stage(schedule, stage);
-    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
-        if (stage_of(schedule, rank).stage != stage) continue;
-        const RankClass& other =
-            schedule.classes[at(class_of(schedule, rank))];  // which has another share of the batch
-        require(std::ranges::equal(other.part.buckets, own.part.buckets, {}, &Bucket::layers, &Bucket::layers),
-                "workers have one network");
-    }
-    Schedule kept = schedule;
-    kept.classes = {own};
-    kept.class_axes.clear();
-    kept.shares = {};
-    kept.mesh = {{{"data", 1}}};
-    kept.methods.edit<Servers>() = {};
-    kept.micro_batches = 1;
-    kept.batch_per_rank = 1;
-    RankClass& all = kept.classes.front();
-    all.steps.clear();
-    all.slots = 1;
-    for (Bucket& bucket : all.part.buckets) bucket.axis = -1;
-    for (const Step& step : own.steps) {
-        const auto* push_pull = std::get_if<PushPull>(&step.action);
-        if (push_pull == nullptr || (server >= 0 && push_pull->server != server) ||
-            kept.methods.get<Averaging>().period > 0)
-            continue;
-        all.steps.push_back({step.name, Stream::compute, Update{push_pull->bucket, push_pull->work.back()}, {}});
-    }
-    return kept;
-}
 
 ServerLinks link_servers(const kernels::Communicator& job, const Schedule& schedule) {
     ServerLinks links;

@@ -11,13 +11,15 @@
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "run/methods/attendance.hpp"
+#include "run/methods/workers.hpp"
 #include "run/train.hpp"
 
 namespace rehearse::run {
 
-/// A push as its server took it.
+/// A push as its server took it; of a worker that is several ranks, with pieces of the bucket or all of it each, those
+/// of all of them.
 struct Served {
-    RankIndex rank{0};
+    RankIndex rank{0};  // the first of them
     int step = 0, bucket = 0;
     int stage = 0;  // of the worker's pipeline
     /// When the server saw that it had come, had updated by it, and had sent the answer; in seconds of rank 0's clock.
@@ -25,15 +27,6 @@ struct Served {
 };
 /// The pushes that each server took, in the order of its updates.
 using ServerLogs = std::vector<std::vector<Served>>;
-
-/// Returns the ranks that push and pull: the first of each group, every stage of a pipeline.
-std::vector<RankIndex> pushing_ranks(const Schedule& schedule);
-
-/// A rank of the stage.
-const RankClass& class_of_stage(const Schedule& schedule, int stage);
-
-/// Returns what is left of a schedule for servers: an Update of each bucket of one of them, or of all (-1), of a stage.
-Schedule kept_by_server(const Schedule& schedule, int server, int stage);
 
 /// A communicator for each pair of pushing rank (its rank 0) and server (1) that this rank is one of.
 using ServerLinks = std::map<std::pair<RankIndex, std::int64_t>, kernels::Communicator>;  // rank, server

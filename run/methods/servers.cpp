@@ -11,6 +11,7 @@
 #include "core/methods/servers.hpp"
 #include "kernels/convert.hpp"
 #include "run/methods/compression.hpp"
+#include "run/methods/workers.hpp"
 
 namespace rehearse::run {
 
@@ -62,13 +63,11 @@ kernels::View ServersMethod::pulled(int bucket, std::int64_t sent) {
     return std::span<float>{memory};
 }
 
-// Each set of samples whose gradients are pushed together, of a group or of a rank, is an update of its own.
+// The samples of a worker are an update of its own.
 std::int64_t ServersMethod::loss_batch(std::int64_t batch) const {
     if (rank_.schedule.methods.get<Averaging>().period > 0) return batch;
     if (std::ranges::any_of(rank_.schedule.classes, combines_gradients)) return batch;  // of a rank's own mean
-    const int groups = axis_index(rank_.schedule.mesh, "groups");
-    const std::int64_t pushing = groups < 0 ? shards(rank_.schedule.mesh) : size_of(rank_.schedule.mesh, groups);
-    return batch / std::max<std::int64_t>(1, pushing);
+    return batch / workers(rank_.schedule.mesh);
 }
 
 void ServersMethod::end_step() {
@@ -121,7 +120,6 @@ constinit const MethodRow servers{.name = "servers",
                                   .make = make_method<ServersMethod>,
                                   .sums_gradients = false,
                                   .own_state = true,
-                                  .whole_networks = true,
                                   .reference = train_by_servers};
 
 }  // namespace rehearse::run

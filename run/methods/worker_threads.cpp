@@ -32,7 +32,9 @@ Schedule of_one_part(const Schedule& schedule) {
     for (const Step& step : schedule.classes.front().steps) {
         const auto* compute = std::get_if<Compute>(&step.action);
         const auto* update = std::get_if<Update>(&step.action);
-        const bool first = update != nullptr && updated.insert(update->bucket).second;
+        const auto* precondition = std::get_if<Precondition>(&step.action);
+        const bool first = (update != nullptr && updated.insert(update->bucket).second) ||
+                           (precondition != nullptr && precondition->micro_batch == 0);
         if (!first && (compute == nullptr || compute->micro_batch > 0)) continue;
         all.steps.push_back({step.name, step.stream, step.action, {}});
     }
@@ -101,6 +103,7 @@ void WorkerThreads::begin(std::uint64_t dropout_seed, std::int64_t first_sample)
     for (Learner& learner : learners_) {
         learner.loss = 0;
         learner.pulled = learner.apart.empty();
+        learner.has_inverses = false;
         if (!model_.empty()) learner.added.assign(model_.size(), 0);
     }
     running_ = true;
@@ -153,7 +156,16 @@ void WorkerThreads::train(Learner& learner, int part) {
     std::ranges::copy(batch.ids, program.tensors().indices().begin());
     std::ranges::copy(batch.labels, program.tensors().labels().begin());
     if (!model_.empty()) read_unlocked(model_, program.tensors().weights());
-    program.compute_gradients(task_.dropout_seed, task_.first_sample + part * program.samples());
+    program.begin_step();
+    for (ReadyStep& ready : program.steps()) {
+        const auto* const precondition = std::get_if<Precondition>(&ready.step->action);
+        const bool known =
+            learner.has_inverses && precondition != nullptr && precondition->work != Precondition::Work::multiply;
+        if (known || std::holds_alternative<Update>(ready.step->action)) continue;
+        program.compute(ready, task_.dropout_seed, task_.first_sample + part * program.samples());
+    }
+    program.end_step();
+    learner.has_inverses = true;
     learner.loss += program.losses().sum();
     update(learner);
 }

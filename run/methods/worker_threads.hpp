@@ -35,6 +35,7 @@ public:
         std::vector<float> apart;    // from the average model, when the step began; empty: nothing pulls
         std::vector<double> added;   // unlocked: the sum of its updates of this step
         bool pulled = false;         // it has given up its share of `apart`
+        bool has_inverses = false;   // of this step (K-FAC)
         double pace = 1, share = 0;  // share: of `apart`
         double loss = 0;             // of this step's samples
         double end = 0;              // of its last part, by clock's now()

@@ -17,39 +17,6 @@ namespace rehearse::run {
 
 namespace {
 
-/// Where the gradients of each layer of the whole network begin among all of them.
-std::vector<std::int64_t> beginnings(Program& whole) {
-    std::vector<std::int64_t> begins;
-    const kernels::View all = whole.tensors().gradients();
-    for (std::size_t i = 0; i < whole.part().network.layers.size(); ++i) {
-        const kernels::View own = whole.tensors().layer(static_cast<int>(i)).gradients;
-        begins.push_back(own.empty() ? -1 : own.data() - all.data());
-    }
-    return begins;
-}
-
-/// Where each element of a rank's bucket lies among the gradients of the whole network, or `padding`; and where each of
-/// its layers ends.
-struct Places {
-    std::vector<std::int64_t> of;
-    std::vector<std::size_t> ends{};
-};
-
-Places places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank, int bucket) {
-    const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    Places places;
-    for (const int layer : part.buckets[at(bucket)].layers) {
-        const Origin& origin = part.origins[at(layer)];
-        const Op& op = part.network.layers[at(layer)].op;
-        for (const std::int64_t place : indices_of_weights(schedule, origin, op, coordinates)) {
-            places.of.push_back(place == padding ? padding : begins[at(origin.layer)] + place);
-        }
-        places.ends.push_back(places.of.size());
-    }
-    return places;
-}
-
 /// How far rounding reaches in each element: eight times the largest change of its layer, each change as its root mean
 /// square.
 std::vector<float> reach_of(const Places& places, std::span<const float> own,
@@ -72,6 +39,31 @@ std::vector<float> reach_of(const Places& places, std::span<const float> own,
 }
 
 }  // namespace
+
+std::vector<std::int64_t> beginnings(Program& whole) {
+    std::vector<std::int64_t> begins;
+    const kernels::View all = whole.tensors().gradients();
+    for (std::size_t i = 0; i < whole.part().network.layers.size(); ++i) {
+        const kernels::View own = whole.tensors().layer(static_cast<int>(i)).gradients;
+        begins.push_back(own.empty() ? -1 : own.data() - all.data());
+    }
+    return begins;
+}
+
+Places places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank, int bucket) {
+    const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
+    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    Places places;
+    for (const int layer : part.buckets[at(bucket)].layers) {
+        const Origin& origin = part.origins[at(layer)];
+        const Op& op = part.network.layers[at(layer)].op;
+        for (const std::int64_t place : indices_of_weights(schedule, origin, op, coordinates)) {
+            places.of.push_back(place == padding ? padding : begins[at(origin.layer)] + place);
+        }
+        places.ends.push_back(places.of.size());
+    }
+    return places;
+}
 
 Combine summing() {
     return [](std::span<const RankIndex> /*ranks*/, int /*bucket*/, const Own& own) {

@@ -11,6 +11,16 @@
 
 namespace rehearse::run {
 
+/// Where the gradients of each layer of the whole network begin among all of them.
+std::vector<std::int64_t> beginnings(Program& whole);
+/// Where each element of a rank's bucket lies among the gradients of the whole network, or `padding`; and where each of
+/// its layers ends.
+struct Places {
+    std::vector<std::int64_t> of;
+    std::vector<std::size_t> ends{};
+};
+Places places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank, int bucket);
+
 /// What each of some ranks has of a bucket, and by how much rounding may have changed it: nothing where their bits are
 /// equal to those of one rank.
 struct Own {

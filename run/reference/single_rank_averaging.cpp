@@ -86,7 +86,7 @@ Trained train_models(const SingleRank& single, RankIndex rank, int perturbation)
         for (std::size_t i = 0; i < all.models.size(); ++i) {
             const std::int64_t shard = static_cast<std::int64_t>(i) / learners;
             WrittenOutCurvature curvature{schedule, perturbation};  // of this model's own samples, as they come first
-            bool pulled = !elastic;
+            bool pulled = !elastic, factored = false;
             std::vector<std::vector<float>> after{{all.weights(i).begin(), all.weights(i).end()}};
             for (std::int64_t part = 0; part < parts; ++part) {
                 if (!takes(shard, step, part, static_cast<std::int64_t>(i) % learners)) continue;
@@ -96,7 +96,8 @@ Trained train_models(const SingleRank& single, RankIndex rank, int perturbation)
                        single.gradients_of_shard(model, step, shard, static_cast<int>(part)));
                 if (stale) std::ranges::copy(after.back(), all.weights(i).begin());
                 if (schedule.methods.get<Curvature>().period > 0) {
-                    if (part == 0) curvature.add(model);
+                    if (!factored) curvature.add(model);
+                    factored = true;
                     curvature.precondition(model);
                 }
                 single.update(model);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Adasum of updates means, written out for one rank: a model for each part of the batch, with its own moments.
+#include <set>
+
 #include "core/index.hpp"
 #include "core/methods/bilevel.hpp"
+#include "run/pieces.hpp"
 #include "run/reference/by_buckets.hpp"
 
 namespace rehearse::run {
@@ -42,27 +45,24 @@ std::vector<float> differences(const std::vector<std::vector<float>>& weights, P
     return made;
 }
 
-/// Of the part that a model is of, the gradients that its copy of each stage makes: the mean over all parts that the
-/// copy has, laid out as those of `program`, as which `by_part` lie.
-std::vector<float> made_by_copies(const SingleRank& single, Program& program, std::int64_t part,
-                                  const std::vector<std::vector<float>>& by_part) {
+/// The gradients that ranks have of the part that a model is of: its own, and where they have made them together with
+/// other parts' (a copy of a stage, ranks that share experts or dense layers), the mean over all of these. Laid out as
+/// those of `program`, as which `by_part` lie.
+std::vector<float> made_with_others(const SingleRank& single, Program& program, std::int64_t part,
+                                    const std::vector<std::vector<float>>& by_part) {
     const Schedule& schedule = single.schedule();
+    const std::vector<std::int64_t> begins = beginnings(program);
     std::vector<float> made = by_part[at(part)];
-    for (RankIndex rank{0}; rank < ranks(schedule.mesh) && single.turns() > 1; ++rank) {
-        const StagePlace place = stage_of(schedule, rank);
-        const bool has = shard_of(schedule.mesh, rank) == part / single.turns();
-        if (!has || part % single.turns() % place.copies != place.copy) continue;
-        for (const Origin& origin : schedule.classes[at(class_of(schedule, rank))].part.origins) {
-            if (origin.layer < 0) continue;
-            const kernels::View own = program.tensors().layer(origin.layer).gradients;
-            if (own.empty()) continue;
-            const std::int64_t begin = own.data() - program.tensors().gradients().data();
-            for (std::int64_t i = begin; i < begin + static_cast<std::int64_t>(own.size()); ++i) {
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        const std::vector<Bucket>& buckets = schedule.classes[at(class_of(schedule, rank))].part.buckets;
+        for (int b = 0; b < static_cast<int>(buckets.size()); ++b) {
+            const std::set<std::int64_t> together = single.parts_in(buckets[at(b)].axis, rank);
+            if (together.size() == 1 || !together.contains(part)) continue;
+            for (const std::int64_t place : places_of(schedule, begins, rank, b).of) {
+                if (place == padding) continue;
                 double sum = 0;
-                std::int64_t count = 0;
-                for (std::int64_t turn = place.copy; turn < single.turns(); turn += place.copies, ++count)
-                    sum += by_part[at(part / single.turns() * single.turns() + turn)][at(i)];
-                made[at(i)] = static_cast<float>(sum / static_cast<double>(count));
+                for (const std::int64_t each : together) sum += by_part[at(each)][at(place)];
+                made[at(place)] = static_cast<float>(sum / static_cast<double>(together.size()));
             }
         }
     }
@@ -92,7 +92,7 @@ Trained train_by_combined_updates(const SingleRank& single, RankIndex rank, int 
             std::vector<std::vector<float>> changed;
             for (std::int64_t part = 0; part < single.parts(); ++part) {
                 Program& model = *models[at(part)];
-                assign(model.tensors().gradients(), made_by_copies(single, model, part, by_part));
+                assign(model.tensors().gradients(), made_with_others(single, model, part, by_part));
                 if (&model == &own && in_halves) take_half(single, own, m, trained.gradients);
                 if (in_halves) {
                     update_half(single, model, step, m);

@@ -12,7 +12,9 @@
 #include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
+#include "core/weight_versions.hpp"
 #include "run/methods/method.hpp"
+#include "run/pieces.hpp"
 #include "run/reference/by_buckets.hpp"
 #include "run/reference/written_out_curvature.hpp"
 
@@ -22,6 +24,7 @@ namespace {
 
 using Square = WrittenOutCurvature::Square;
 using Factors = WrittenOutCurvature::Factors;
+using Piece = WrittenOutCurvature::Piece;
 
 Square zeros(std::int64_t size) { return Square(at(size), std::vector<double>(at(size))); }
 
@@ -129,10 +132,55 @@ void add_pixels(Program& program, int index, const Conv& conv, Factors& factors)
     factors.of_errors += static_cast<double>(samples * out[1] * out[2]);
 }
 
-/// The layer's gradient becomes (A + d I)^-1 D (G + d I)^-1.
-void multiply_with_inverses(Factors factors, double damping, const Op& op, WrittenOutCurvature::Rounding& rounding,
-                            std::span<float> gradient) {
+/// Where row l and column j of a layer's matrix lie: filters lie {n, k}, their biases {n} behind them.
+std::int64_t place_of(const Op& op, const MatMul& dense, std::int64_t l, std::int64_t j) {
+    return is_convolution(op) && l < dense.k ? j * dense.k + l : l * dense.n + j;
+}
+
+/// The pieces that ranks have of each layer's matrix; nothing of what they have apart (a bias behind a sum).
+std::map<int, std::set<Piece>> pieces_of(const Schedule& schedule) {
+    std::map<int, std::set<Piece>> pieces;
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
+        const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+        for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+            const Op& op = part.network.layers[i].op;
+            const std::optional<MatMul> own = as_dense(op);
+            if (!own) continue;
+            const Op& whole_op = schedule.network.layers[at(part.origins[i].layer)].op;
+            const MatMul whole = as_dense(whole_op).value();
+            const std::vector<std::int64_t> places = indices_of_weights(schedule, part.origins[i], op, coordinates);
+            const bool filters = is_convolution(whole_op);
+            Piece piece;
+            for (std::int64_t l = 0; l < input_rows(*own); ++l) {
+                const std::int64_t at_row = places[at(place_of(op, *own, l, 0))];
+                piece.first.push_back(filters && at_row < whole.n * whole.k ? at_row % whole.k : at_row / whole.n);
+            }
+            for (std::int64_t j = 0; j < own->n; ++j) {
+                const std::int64_t at_column = places[at(place_of(op, *own, 0, j))];
+                piece.second.push_back(filters ? at_column / whole.k : at_column % whole.n);
+            }
+            pieces[part.origins[i].layer].insert(std::move(piece));
+        }
+    }
+    return pieces;
+}
+
+Square between(const Square& whole, std::span<const std::int64_t> rows) {
+    Square block;
+    for (const std::int64_t i : rows) {
+        block.emplace_back();
+        for (const std::int64_t j : rows) block.back().push_back(whole[at(i)][at(j)]);
+    }
+    return block;
+}
+
+/// The gradient of a layer's piece becomes (A + d I)^-1 D (G + d I)^-1.
+void multiply_with_inverses(const Factors& whole, const Piece& piece, double damping, const Op& op,
+                            WrittenOutCurvature::Rounding& rounding, std::span<float> gradient) {
     const MatMul dense = as_dense(op).value();
+    const auto& [rows, columns] = piece;
+    Factors factors{between(whole.inputs, rows), between(whole.errors, columns), whole.of_inputs, whole.of_errors};
     // Every entry is a sum over rows.
     const auto divide = [&](Square& square, double by) {
         for (std::size_t i = 0; i < square.size(); ++i) {
@@ -143,10 +191,6 @@ void multiply_with_inverses(Factors factors, double damping, const Op& op, Writt
     };
     divide(factors.inputs, factors.of_inputs);
     divide(factors.errors, factors.of_errors);
-    // Row l of D, its column j: filters lie {n, k}, their biases {n} behind them.
-    const auto place = [&](std::int64_t l, std::int64_t j) {
-        return at(is_convolution(op) && l < dense.k ? j * dense.k + l : l * dense.n + j);
-    };
     const auto round = [&rounding](std::vector<std::vector<double>> factor) {
         for (std::vector<double>& row : factor) {
             for (double& value : row) value *= rounding.factor(static_cast<double>(factor.size()));
@@ -154,14 +198,15 @@ void multiply_with_inverses(Factors factors, double damping, const Op& op, Writt
         return factor;
     };
     std::vector<std::vector<double>> direction;
-    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
+    for (const std::int64_t l : rows) {
         direction.emplace_back();
-        for (std::int64_t j = 0; j < dense.n; ++j) direction.back().push_back(gradient[place(l, j)]);
+        for (const std::int64_t j : columns) direction.back().push_back(gradient[at(place_of(op, dense, l, j))]);
     }
     direction = solved(std::move(factors.inputs), damping, round(std::move(direction)));
     direction = transposed(solved(std::move(factors.errors), damping, round(transposed(direction))));
-    for (std::int64_t l = 0; l < input_rows(dense); ++l) {
-        for (std::int64_t j = 0; j < dense.n; ++j) gradient[place(l, j)] = static_cast<float>(direction[at(l)][at(j)]);
+    for (std::size_t l = 0; l < rows.size(); ++l) {
+        for (std::size_t j = 0; j < columns.size(); ++j)
+            gradient[at(place_of(op, dense, rows[l], columns[j]))] = static_cast<float>(direction[l][j]);
     }
 }
 
@@ -175,7 +220,7 @@ double WrittenOutCurvature::Rounding::factor(double terms) {
 }
 
 WrittenOutCurvature::WrittenOutCurvature(const Schedule& schedule, int perturbation)
-    : damping_(schedule.methods.get<Curvature>().damping), rounding_(perturbation) {}
+    : damping_(schedule.methods.get<Curvature>().damping), rounding_(perturbation), pieces_(pieces_of(schedule)) {}
 
 void WrittenOutCurvature::add(Program& program) {
     const std::vector<Layer>& layers = program.part().network.layers;
@@ -194,8 +239,9 @@ void WrittenOutCurvature::add(Program& program) {
 
 void WrittenOutCurvature::precondition(Program& program) {
     for (const auto& [i, of] : factors_) {
-        multiply_with_inverses(of, damping_, program.part().network.layers[at(i)].op, rounding_,
-                               program.tensors().layer(i).gradients);
+        for (const Piece& piece : pieces_[i])
+            multiply_with_inverses(of, piece, damping_, program.part().network.layers[at(i)].op, rounding_,
+                                   program.tensors().layer(i).gradients);
     }
 }
 
@@ -233,13 +279,16 @@ struct Lane {
     Combined by;
     WrittenOutCurvature curvature;
     RoundedOnTheWire rounded;
+    std::vector<std::vector<float>> after{};  // weights after so many updates of a step
 };
 
-/// The gradients of each shard's micro-batch m.
+/// The gradients of each shard's micro-batch m, at the weights that stages have for it.
 std::vector<std::vector<float>> made_by(const SingleRank& single, Lane& lane, int step, int m) {
     const Schedule& schedule = single.schedule();
     const ReferenceOptions& options = single.options();
     std::vector<std::vector<float>> by_shard;
+    const bool stale = std::ranges::any_of(schedule.classes, [](const RankClass& c) { return weight_versions(c) > 1; });
+    if (stale) single.put_stale_weights(*lane.program, lane.after, m);
     for (std::int64_t shard = 0; shard < shards(schedule.mesh); ++shard) {
         const std::int64_t first = shard * schedule.batch_per_rank + m * micro_batch_size(schedule);
         options.load(step, first, *lane.program);
@@ -248,6 +297,7 @@ std::vector<std::vector<float>> made_by(const SingleRank& single, Lane& lane, in
         lane.rounded.round(by_shard.back());
         if (m == 0) lane.curvature.add(*lane.program);
     }
+    if (stale) assign(lane.program->tensors().weights(), lane.after.back());
     return by_shard;
 }
 
@@ -266,7 +316,10 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
         lanes.push_back(std::make_unique<Lane>(single, i));
     Trained trained;
     for (int step = 0; step < single.options().steps; ++step) {
-        for (const auto& lane : lanes) lane->curvature.begin();
+        for (const auto& lane : lanes) {
+            lane->curvature.begin();
+            lane->after = {floats_of(lane->program->tensors().weights())};
+        }
         for (int m = 0; m < schedule.micro_batches; ++m) {
             BatchGradients made{made_by(single, *lanes.front(), step, m)};
             for (std::size_t i = 1; i < lanes.size(); ++i) made.changed.push_back(made_by(single, *lanes[i], step, m));
@@ -279,7 +332,10 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
             }
             if (single.last(step) && m + 1 == schedule.micro_batches)
                 trained.gradients = single.result(*lanes.front()->program).gradients;
-            for (const auto& lane : lanes) single.update(*lane->program);
+            for (const auto& lane : lanes) {
+                single.update(*lane->program);
+                lane->after.push_back(floats_of(lane->program->tensors().weights()));
+            }
         }
     }
     trained.weights = single.result(*lanes.front()->program).weights;

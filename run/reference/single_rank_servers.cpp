@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/methods/averaging.hpp"
 #include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
+#include "core/weight_versions.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/methods/servers.hpp"
+#include "run/methods/workers.hpp"
+#include "run/pieces.hpp"
 #include "run/reference/by_buckets.hpp"
 #include "run/reference/written_out_curvature.hpp"
 
@@ -27,24 +31,83 @@ struct Worker {
     bool made = false;
 };
 
-std::vector<float> of_bucket(Program& program, const Bucket& bucket, kernels::View LayerTensors::*which) {
-    std::vector<float> all;
-    for (const int layer : bucket.layers) {
-        const std::vector<float> own = floats_of(program.tensors().layer(layer).*which);
-        all.insert(all.end(), own.begin(), own.end());
+/// A bucket of a rank, as its layers, or pieces of them, lie in those of the whole network.
+struct KeptBucket {
+    struct Piece {
+        int layer = 0;
+        std::vector<std::int64_t> places;  // of its elements; or `padding`
+    };
+    std::vector<Piece> pieces;
+    std::int64_t elements = 0;
+    const RankClass& rank_class;
+    RankIndex rank;  // of the first worker
+    int index = 0;   // of its rank's
+    int stage = 0;
+};
+
+/// What the ranks of a worker push: of each stage and rank that has weights which none before it has.
+std::vector<KeptBucket> kept_buckets(const Schedule& schedule) {
+    std::vector<KeptBucket> all;
+    for (int stage = 0; stage < stages(schedule); ++stage) {
+        for (const RankIndex rank : pushing_ranks_of(schedule, stage)) {
+            const RankClass& own = schedule.classes[at(class_of(schedule, rank))];
+            const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+            for (const PushPull* push : pushes_of(schedule, rank)) {
+                const bool known = std::ranges::any_of(
+                    all, [&](const KeptBucket& other) { return other.rank == rank && other.index == push->bucket; });
+                if (known) continue;  // once an update of a step
+                const Bucket& bucket = own.part.buckets[at(push->bucket)];
+                KeptBucket kept{{}, bucket.elements, own, rank, push->bucket, stage};
+                for (const int layer : bucket.layers) {
+                    const Origin& origin = own.part.origins[at(layer)];
+                    const Op& op = own.part.network.layers[at(layer)].op;
+                    kept.pieces.push_back({origin.layer, indices_of_weights(schedule, origin, op, coordinates)});
+                }
+                all.push_back(std::move(kept));
+            }
+        }
     }
     return all;
 }
 
-void put(Program& program, const Bucket& bucket, std::span<const float> values, kernels::View LayerTensors::*which) {
-    for (const int layer : bucket.layers) {
-        const kernels::View own = program.tensors().layer(layer).*which;
-        assign(own, values.first(own.size()));
-        values = values.subspan(own.size());
+std::vector<float> of_bucket(Program& program, const KeptBucket& bucket, kernels::View LayerTensors::*which) {
+    std::vector<float> all;
+    for (const KeptBucket::Piece& piece : bucket.pieces) {
+        const std::span<const float> whole = program.tensors().layer(piece.layer).*which;
+        for (const std::int64_t place : piece.places) all.push_back(place == padding ? 0 : whole[at(place)]);
+    }
+    return all;
+}
+
+void put(Program& program, const KeptBucket& bucket, std::span<const float> values,
+         kernels::View LayerTensors::*which) {
+    auto next = values.begin();
+    for (const KeptBucket::Piece& piece : bucket.pieces) {
+        const std::span<float> whole = program.tensors().layer(piece.layer).*which;
+        for (const std::int64_t place : piece.places) {
+            if (place != padding) whole[at(place)] = *next;
+            ++next;
+        }
     }
 }
-void put_weights(Program& program, const Bucket& bucket, std::span<const float> weights) {
+void put_weights(Program& program, const KeptBucket& bucket, std::span<const float> weights) {
     put(program, bucket, weights, &LayerTensors::weights);
+}
+
+/// The shards of a worker's samples.
+std::set<std::int64_t> shards_of(const Mesh& mesh, RankIndex worker) {
+    std::set<std::int64_t> found;
+    for (RankIndex rank{0}; rank < ranks(mesh); ++rank) {
+        if (worker_of(mesh, rank) == worker) found.insert(shard_of(mesh, rank));
+    }
+    return found;
+}
+
+/// The first rank of each worker.
+std::set<RankIndex> first_ranks(const Mesh& mesh) {
+    std::set<RankIndex> found;
+    for (RankIndex rank{0}; rank < ranks(mesh); ++rank) found.insert(worker_of(mesh, rank));
+    return found;
 }
 
 bool pushes_factors(const RankClass& rank_class, int bucket) {
@@ -60,34 +123,11 @@ std::int64_t most_pushed(const Schedule& schedule, std::int64_t elements) {
     return by != Compression{} ? compressed_words(by, elements) : elements;
 }
 
-/// What servers keep of a stage of the workers.
-struct KeptStage {
+/// What servers keep of a rank of the workers.
+struct KeptPlace {
     Schedule kept;
-    std::unique_ptr<Program> program;
-    std::size_t first = 0;  // of its buckets, among those of all stages
+    std::unique_ptr<Program> program{};
 };
-/// A bucket of some stage, by the layers of the whole network.
-struct KeptBucket {
-    Bucket whole;
-    const RankClass& rank_class;
-    int index = 0;  // of its stage
-    int stage = 0;
-};
-
-KeptBucket of_whole_network(const RankClass& rank_class, int index, int stage) {
-    KeptBucket kept{rank_class.part.buckets[at(index)], rank_class, index, stage};
-    for (int& layer : kept.whole.layers) layer = rank_class.part.origins[at(layer)].layer;
-    return kept;
-}
-
-/// The first rank of a worker's pipeline.
-RankIndex worker_of(const Schedule& schedule, RankIndex rank) {
-    const int pipe = axis_index(schedule.mesh, "pipe");
-    if (pipe < 0) return rank;
-    std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
-    coordinates[at(pipe)] = 0;
-    return rank_at(schedule.mesh, coordinates);
-}
 
 /// The rank that has a copy of a stage, for a shard.
 RankIndex rank_of(const Schedule& schedule, std::int64_t shard, int stage, std::int64_t copy) {
@@ -98,16 +138,14 @@ RankIndex rank_of(const Schedule& schedule, std::int64_t shard, int stage, std::
     }
 }
 
-/// A rank's own model, what it will give up when all of its pulls of this step are over.
+/// A worker's own model, what it will give up when all of its pulls of this step are over.
 struct OwnModel {
     std::unique_ptr<Program> model;
-    std::vector<std::vector<double>> gives_up;  // by layer
+    std::vector<std::vector<double>> gives_up;  // by bucket
     int step = 0;
     std::size_t pulled = 0;  // buckets
     bool made = false;       // this step's updates
 };
-
-using Averages = std::vector<std::vector<double>>;  // by layer
 
 /// Calls `take` for what servers have written down, each server's in its order, once `step_of` says that the rank has
 /// come to that step: it has what it needs for it.
@@ -131,57 +169,77 @@ void play_again(const ServerLogs& logs, const StepOf& step_of, const Take& take)
 // Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): each model pulls at the average as it is then.
 Trained train_by_elastic_servers(const SingleRank& single, RankIndex rank, int perturbation) {
     const Schedule& schedule = single.schedule();
-    const ReferenceOptions& options = single.options();
-    const std::vector<Bucket>& buckets = schedule.classes.front().part.buckets;
+    const Averaging& by = schedule.methods.get<Averaging>();
+    const std::vector<KeptBucket> buckets = kept_buckets(schedule);
     std::map<RankIndex, OwnModel> all;
-    for (const RankIndex worker : pushing_ranks(schedule)) {
+    for (const RankIndex worker : first_ranks(schedule.mesh)) {
         all[worker].model = single.model(perturbation);
-        all[worker].gives_up.resize(single.layers().size());
+        all[worker].gives_up.resize(buckets.size());
     }
-    Averages average;
-    for (std::size_t i = 0; i < single.layers().size(); ++i) {
-        Program& any = *all.begin()->second.model;
-        const std::vector<float> weights = floats_of(any.tensors().layer(static_cast<int>(i)).weights);
+    std::vector<std::vector<double>> average;  // by bucket
+    for (const KeptBucket& bucket : buckets) {
+        const std::vector<float> weights = of_bucket(*all.begin()->second.model, bucket, &LayerTensors::weights);
         average.emplace_back(weights.begin(), weights.end());
     }
-    Averages last = average;  // before the last pull
+    std::vector<std::vector<double>> last = average;  // before the last pull
+    // Stages of a pipeline that is not drained have weights of earlier updates of the step (PipeDream).
+    const bool stale = std::ranges::any_of(schedule.classes, [](const RankClass& c) { return weight_versions(c) > 1; });
     const auto make = [&](RankIndex worker, OwnModel& own) {
         own.made = true;
-        for (int m = 0; m < schedule.methods.get<Averaging>().period; ++m) {
+        const std::span<float> weights = own.model->tensors().weights();
+        std::vector<std::vector<float>> after{{weights.begin(), weights.end()}};  // so many updates of this step
+        WrittenOutCurvature curvature{schedule, perturbation};                    // of this model's own samples
+        for (int m = 0; m < by.period; ++m) {
+            if (stale) single.put_stale_weights(*own.model, after, m);
             assign(own.model->tensors().gradients(),
                    single.gradients_of_shard(*own.model, own.step, shard_of(schedule.mesh, worker), m));
+            std::ranges::copy(after.back(), weights.begin());
+            if (schedule.methods.get<Curvature>().period > 0) {
+                if (m == 0) curvature.add(*own.model);
+                curvature.precondition(*own.model);
+            }
             single.update(*own.model);
+            after.emplace_back(weights.begin(), weights.end());
         }
     };
-    const auto pull = [&](const Served& served) {
-        OwnModel& own = all.at(served.rank);
-        if (!own.made) make(served.rank, own);
-        for (const int layer : buckets[at(served.bucket)].layers) {
-            const std::span<float> weights = own.model->tensors().layer(layer).weights;
-            std::vector<double>& gives_up = own.gives_up[at(layer)];
-            gives_up.resize(weights.size());
+    const auto pull = [&](const OwnModel& own, std::size_t b, std::vector<double>& gives_up) {
+        const std::vector<float> weights = of_bucket(*own.model, buckets[b], &LayerTensors::weights);
+        gives_up.resize(weights.size());
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            gives_up[i] = by.elastic * (weights[i] - average[b][i]);
+            const double before = average[b][i];
+            average[b][i] += gives_up[i] + by.momentum * (before - last[b][i]);
+            last[b][i] = before;
+        }
+    };
+    const auto give_up = [&](OwnModel& own) {
+        std::vector<std::vector<float>> left;  // of all before any is put: some weights are in several
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            std::vector<float>& weights = left.emplace_back(of_bucket(*own.model, buckets[b], &LayerTensors::weights));
             for (std::size_t i = 0; i < weights.size(); ++i) {
-                gives_up[i] = schedule.methods.get<Averaging>().elastic * (weights[i] - average[at(layer)][i]);
-                const double before = average[at(layer)][i];
-                average[at(layer)][i] +=
-                    gives_up[i] + schedule.methods.get<Averaging>().momentum * (before - last[at(layer)][i]);
-                last[at(layer)][i] = before;
+                weights[i] = static_cast<float>(weights[i] - own.gives_up[b][i]);
             }
         }
-        if (++own.pulled < buckets.size()) return;
-        for (std::size_t layer = 0; layer < own.gives_up.size(); ++layer) {
-            const std::span<float> weights = own.model->tensors().layer(static_cast<int>(layer)).weights;
-            for (std::size_t i = 0; i < own.gives_up[layer].size(); ++i) {
-                weights[i] = static_cast<float>(weights[i] - own.gives_up[layer][i]);
-            }
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*own.model, buckets[b], left[b]);
+    };
+    const auto take = [&](const Served& served) {
+        const RankIndex worker = worker_of(schedule.mesh, served.rank);
+        OwnModel& own = all.at(worker);
+        if (!own.made) make(worker, own);
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            if (buckets[b].stage != served.stage || buckets[b].index != served.bucket) continue;
+            pull(own, b, own.gives_up[b]);
+            ++own.pulled;
         }
+        if (own.pulled < buckets.size()) return;
+        give_up(own);
         own.pulled = 0;
         own.made = false;
         ++own.step;
     };
     play_again(
-        options.served, [&](RankIndex of) { return all.at(of).step; }, pull);
-    return single.result(*all.at(rank).model);
+        single.options().served, [&](RankIndex of) { return all.at(worker_of(schedule.mesh, of)).step; }, take);
+    return single.result(*all.at(worker_of(schedule.mesh, rank)).model);
 }
 
 }  // namespace
@@ -193,45 +251,42 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
     if (schedule.methods.get<Averaging>().period > 0) return train_by_elastic_servers(single, rank, perturbation);
     const ReferenceOptions& options = single.options();
     const std::unique_ptr<Program> model = single.model(perturbation);
-    std::vector<KeptStage> stages;
-    std::vector<KeptBucket> buckets;
-    for (int stage = 0; stage < rehearse::stages(schedule); ++stage) {
-        stages.push_back({kept_by_server(schedule, -1, stage), nullptr, buckets.size()});
-        const RankClass& rank_class = class_of_stage(schedule, stage);
-        for (std::size_t b = 0; b < rank_class.part.buckets.size(); ++b)
-            buckets.push_back(of_whole_network(rank_class, static_cast<int>(b), stage));
+    const std::vector<KeptBucket> buckets = kept_buckets(schedule);
+    std::map<RankIndex, Worker> workers;  // by first rank
+    for (const RankIndex first_rank : first_ranks(schedule.mesh)) {
+        Worker& worker = workers[first_rank];
+        worker.gradients.resize(buckets.size());
+        for (const KeptBucket& bucket : buckets)
+            worker.weights.push_back(of_bucket(*model, bucket, &LayerTensors::weights));
     }
-    std::map<RankIndex, Worker> workers;
-    for (const RankIndex rank_of_worker : pushing_ranks(schedule)) {
-        const auto [worker, fresh] = workers.try_emplace(worker_of(schedule, rank_of_worker));
-        for (std::size_t b = 0; b < buckets.size() && fresh; ++b) {
-            worker->second.weights.push_back(of_bucket(*model, buckets[b].whole, &LayerTensors::weights));
-            worker->second.gradients.emplace_back();
+    std::map<RankIndex, KeptPlace> places;  // by the first worker's rank
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+        KeptPlace& place = places[buckets[b].rank];
+        if (place.program == nullptr) {
+            place.kept = kept_by_server(schedule, -1, buckets[b].rank);
+            place.program = std::make_unique<Program>(place.kept, buckets[b].rank, options.selection,
+                                                      options.weights_seed, options.hyperparameters);
         }
-    }
-    for (KeptStage& stage : stages) {
-        stage.program = std::make_unique<Program>(stage.kept, RankIndex{0}, options.selection, options.weights_seed,
-                                                  options.hyperparameters);
-        for (std::size_t b = 0; b < stage.kept.classes.front().part.buckets.size(); ++b) {
-            assign(stage.program->tensors().bucket(static_cast<int>(b)).weights,
-                   workers.begin()->second.weights[stage.first + b]);
-        }
+        assign(place.program->tensors().bucket(buckets[b].index).weights, workers.begin()->second.weights[b]);
     }
     Trained trained;
-    const std::int64_t in_group = shards(schedule.mesh) / static_cast<std::int64_t>(workers.size());
+    const std::size_t in_group = at(shards(schedule.mesh)) / workers.size();
     const Combined in_groups = combined_by(single, perturbation);
     const std::int64_t turns = single.turns();
     const bool preconditions = schedule.methods.get<Curvature>().period > 0;
     WrittenOutCurvature curvature{schedule, perturbation};
     RoundedOnTheWire rounded{schedule, perturbation};
     const auto make = [&](RankIndex first_rank, Worker& worker) {
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b].whole, worker.weights[b]);
-        const std::int64_t first = shard_of(schedule.mesh, first_rank);
+        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], worker.weights[b]);
         const auto pushed = static_cast<double>(global_batch(schedule)) / static_cast<double>(workers.size());
         curvature.begin();
         // By bucket and rank that sums with others of its group, or of its stage's copies: of that rank's samples.
         std::vector<std::map<RankIndex, std::vector<float>>> each(buckets.size());
-        for (std::int64_t part = first * turns; part < (first + in_group) * turns; ++part) {
+        std::vector<std::int64_t> parts;
+        for (const std::int64_t shard : shards_of(schedule.mesh, first_rank)) {
+            for (std::int64_t turn = 0; turn < turns; ++turn) parts.push_back(shard * turns + turn);
+        }
+        for (const std::int64_t part : parts) {
             const std::int64_t shard = part / turns;
             std::vector<float> made = single.gradients_of_part(*model, worker.step, part);
             if (preconditions) curvature.add(*model);
@@ -241,7 +296,7 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
             for (std::size_t b = 0; b < buckets.size(); ++b) {
                 const int copies = buckets[b].rank_class.copies;
                 const double share = (in_groups.of == Of::shard ? copies : samples) / static_cast<double>(turns);
-                const std::vector<float> own = of_bucket(*model, buckets[b].whole, &LayerTensors::gradients);
+                const std::vector<float> own = of_bucket(*model, buckets[b], &LayerTensors::gradients);
                 std::vector<float>& sum = each[b][rank_of(schedule, shard, buckets[b].stage, part % turns % copies)];
                 sum.resize(own.size());
                 for (std::size_t i = 0; i < own.size(); ++i) sum[i] += static_cast<float>(share * own[i]);
@@ -257,46 +312,50 @@ Trained train_by_servers(const SingleRank& single, RankIndex rank, int perturbat
             }
             const std::vector<float> sum =
                 group.size() > 1 ? in_groups.combine(group, static_cast<int>(b), own) : own.gradients.front();
-            put(*model, buckets[b].whole, sum, &LayerTensors::gradients);
+            put(*model, buckets[b], sum, &LayerTensors::gradients);
         }
         if (preconditions) curvature.precondition(*model);
         for (std::size_t b = 0; b < buckets.size(); ++b) {
-            const std::vector<float> sum = of_bucket(*model, buckets[b].whole, &LayerTensors::gradients);
+            const std::vector<float> sum = of_bucket(*model, buckets[b], &LayerTensors::gradients);
             worker.gradients[b] = sum;
             if (pushes_factors(buckets[b].rank_class, buckets[b].index)) continue;  // as they are
-            std::vector<float> sent(at(most_pushed(schedule, buckets[b].whole.elements)));
+            std::vector<float> sent(at(most_pushed(schedule, buckets[b].elements)));
             worker.left.resize(buckets.size());
             pack_gradients(schedule, sum, worker.left[b], sent);
             unpack_gradients(schedule, sent, worker.gradients[b]);
         }
         worker.made = true;
-        const bool own = shard_of(schedule.mesh, rank) / in_group == shard_of(schedule.mesh, first_rank) / in_group;
-        if (own && single.last(worker.step)) trained.gradients = single.result(*model).gradients;
+        if (worker_of(schedule.mesh, rank) == first_rank && single.last(worker.step))
+            trained.gradients = single.result(*model).gradients;
     };
-    const auto update_by = [&](const Served& served) {
-        const RankIndex by = worker_of(schedule, served.rank);
-        Worker& worker = workers.at(by);
-        if (!worker.made) make(by, worker);
-        Program& server = *stages[at(served.stage)].program;
-        const std::size_t b = stages[at(served.stage)].first + at(served.bucket);
-        assign(server.tensors().bucket(served.bucket).applied, worker.gradients[b]);
+    const auto update = [&](Worker& worker, std::size_t b) {
+        Program& server = *places.at(buckets[b].rank).program;
+        assign(server.tensors().bucket(buckets[b].index).applied, worker.gradients[b]);
         for (ReadyStep& ready : server.steps()) {
-            if (std::get<Update>(ready.step->action).bucket == served.bucket) server.compute(ready, 0, 0);
+            if (std::get<Update>(ready.step->action).bucket == buckets[b].index) server.compute(ready, 0, 0);
         }
         server.end_step();
-        worker.weights[b] = floats_of(server.tensors().bucket(served.bucket).weights);
-        if (++worker.pulled < buckets.size()) return;
+        worker.weights[b] = floats_of(server.tensors().bucket(buckets[b].index).weights);
+    };
+    const auto update_by = [&](const Served& served) {
+        const RankIndex by = worker_of(schedule.mesh, served.rank);
+        Worker& worker = workers.at(by);
+        if (!worker.made) make(by, worker);
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            if (buckets[b].stage != served.stage || buckets[b].index != served.bucket) continue;
+            update(worker, b);
+            ++worker.pulled;
+        }
+        if (worker.pulled < buckets.size()) return;
         worker.pulled = 0;
         worker.made = false;
         ++worker.step;
     };
     play_again(
-        options.served, [&](RankIndex of) { return workers.at(worker_of(schedule, of)).step; }, update_by);
-    for (auto& [first_rank, worker] : workers) {
-        if (shard_of(schedule.mesh, rank) / in_group != shard_of(schedule.mesh, first_rank) / in_group) continue;
-        for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b].whole, worker.weights[b]);
-        trained.weights = single.result(*model).weights;
-    }
+        options.served, [&](RankIndex of) { return workers.at(worker_of(schedule.mesh, of)).step; }, update_by);
+    const Worker& own = workers.at(worker_of(schedule.mesh, rank));
+    for (std::size_t b = 0; b < buckets.size(); ++b) put_weights(*model, buckets[b], own.weights[b]);
+    trained.weights = single.result(*model).weights;
     return trained;
 }
 

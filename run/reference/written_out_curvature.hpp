@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "run/program.hpp"
@@ -13,6 +15,8 @@ namespace rehearse::run {
 class WrittenOutCurvature {
 public:
     using Square = std::vector<std::vector<double>>;
+    /// Rows and columns of a layer's matrix that a rank has: its piece has factors of its own.
+    using Piece = std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>;
     /// Of one layer: sums, and what they are divided by to be means.
     struct Factors {
         Square inputs, errors;
@@ -43,7 +47,8 @@ public:
 private:
     double damping_;
     Rounding rounding_;
-    std::map<int, Factors> factors_;  // by layer
+    std::map<int, std::set<Piece>> pieces_;  // by layer
+    std::map<int, Factors> factors_;         // by layer
 };
 
 /// Gradients that are sent in 16 bits: each rank's is rounded once, and so is each sum of the others' with it, which is

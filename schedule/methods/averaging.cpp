@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/curvature.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/tables.hpp"
@@ -41,7 +42,7 @@ constexpr std::array words{
         read_elastic},
     Word{{"learners", "N",
           "each device trains N models at the same time, each on its part of the batch, and all are averaged after "
-          "local updates (1 unless said) of each; elastic is 1 / all models unless said (Crossbow)",
+          "local updates (kfac's or 1 unless said) of each; elastic is 1 / all models unless said (Crossbow)",
           "data"},
          read_learners},
     Word{{"average_momentum", "X", "of elastic: the average goes on by X of its last step (Crossbow)", "data"},
@@ -63,7 +64,6 @@ constexpr std::array conflicts{
 };
 constexpr std::array conflicts_of_learners{
     Conflict{"pipe", When::later, "each of a device's models is whole on it"},
-    Conflict{"kfac", When::later, "factors would be of many models"},
 };
 constexpr std::array needs_local{Need{"local", "local=N", "how many updates lie between"}};
 constexpr std::array needs_elastic{
@@ -92,7 +92,8 @@ constexpr std::array features{
 
 void complete(Plan& plan) {
     if (!averages(plan)) return;
-    plan.methods.edit<Averaging>().period = std::max(plan.methods.get<Averaging>().period, 1);
+    int& period = plan.methods.edit<Averaging>().period;
+    if (period == 0) period = std::max(plan.methods.get<Curvature>().period, 1);
     plan.micro_batches = plan.methods.get<Averaging>().period * plan.methods.get<Averaging>().learners;
 }
 

@@ -26,14 +26,11 @@ constexpr std::array words{
 };
 
 constexpr std::string_view own_gradient = "each rank updates all weights by its own gradient first";
-constexpr std::string_view of_many = "what several ranks have made together is nobody's own";
 constexpr std::array conflicts{
     Conflict{"zero", When::never, own_gradient},
     Conflict{"lag=1", When::never, "each rank updates by its own gradient at once"},
     Conflict{"groups", When::never, "servers update, not ranks"},
     Conflict{"kfac", When::never, "directions are of sums of gradients"},
-    Conflict{"expert", When::later, of_many},
-    Conflict{"dense=shared", When::later, of_many},
 };
 constexpr std::array needs{
     Need{"allreduce=adasum", "allreduce=adasum", "nothing else combines what ranks have changed"}};

@@ -42,10 +42,7 @@ constexpr std::array words{
 
 constexpr std::array conflicts{
     Conflict{"lag=1", When::later, "factors and gradients would be of different steps"},
-    Conflict{"dense=shared", When::later, "factors are of whole layers"},
     Conflict{"bottom=one", When::later, "one rank has layers that others would invert"},
-    Conflict{"pipedream", When::later, "factors and gradients would be of different weights"},
-    Conflict{"tensor", When::later, "factors are of whole layers"},
     Conflict{"microbatches", When::never, "it says itself in how many updates' parts the batch is"},
     Conflict{"microbatch", When::never, "it says itself in how many updates' parts the batch is"},
 };
@@ -69,7 +66,7 @@ void complete(Plan& plan) {
                         "be the same: kfac={}",
                         period, local, local));
     }
-    plan.micro_batches = period;
+    plan.micro_batches = period * plan.methods.get<Averaging>().learners;
 }
 
 constexpr std::string_view name(Side side) { return side == Side::inputs ? "inputs" : "errors"; }
@@ -81,14 +78,19 @@ public:
 
     /// Of a layer whose inputs and errors are there: both factors, and their sums over the ranks.
     void made_gradient(int b) override {
-        if (context_.item.micro_batch > 0 || !preconditioned(b)) return;
+        if (!is_first() || !preconditioned(b)) return;
         const int layer = context_.part.buckets[at(b)].layers.front();
         const MatMul dense = dense_of(context_.part, b);
         for (const Side side : {Side::inputs, Side::errors}) {
             const Problem problem = factor_problem(dense, side, context_.samples);
-            context_.last_compute = context_.append(
-                context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
-                Precondition{.work = Work::factor, .side = side, .bucket = BucketIndex{b}, .problem = problem}, {});
+            context_.last_compute =
+                context_.append(context_.name_of(layer, fmt::format("factor_of_{}", name(side)), ""), Stream::compute,
+                                Precondition{.work = Work::factor,
+                                             .side = side,
+                                             .bucket = BucketIndex{b},
+                                             .micro_batch = context_.item.micro_batch,
+                                             .problem = problem},
+                                {});
         }
         if (!shares(b)) return;
         Communicate action = buckets_.message(b, CollectiveKind::all_reduce);
@@ -108,7 +110,7 @@ public:
         for (int b = 0; b < buckets_.count(); ++b) {
             if (preconditioned(b)) sums.push_back(context_.ready_by[at(b)]);
         }
-        if (context_.item.micro_batch == 0) precondition("invert", Work::invert, std::exchange(factors_by_, {}));
+        if (is_first()) precondition("invert", Work::invert, std::exchange(factors_by_, {}));
         precondition("direction", Work::multiply, std::move(sums));
         const int made = context_.last_compute;
         for (int b = 0; b < buckets_.count(); ++b) {
@@ -131,7 +133,10 @@ private:
         return place_on(mesh, axis, rank);
     }
 
-    bool preconditioned(int b) const { return owners_[at(b)] >= 0; }
+    /// Factors are of the first of the updates by them, of each of a device's models.
+    bool is_first() const { return context_.item.micro_batch % context_.schedule.methods.get<Curvature>().period == 0; }
+
+    bool preconditioned(int b) const { return owners_[at(b)] >= 0 || owners_[at(b)] == every_shard; }
     /// Whether ranks have the same weights, not only the same layer in models of their own.
     bool shares(int b) const {
         return buckets_.sharing(b) > 1 && context_.schedule.methods.get<Averaging>().period == 0;
@@ -190,16 +195,17 @@ void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse
     if (schedule.methods.get<Curvature>().period == 0) return;
     const Part& part = rank_class.part;
     const std::vector<std::int64_t> owners = owners_of(part, shards_with_factors(schedule));
+    const int models = schedule.methods.get<Averaging>().learners;
     double sum = 0;
     for (std::size_t b = 0; b < part.buckets.size(); ++b) {
-        if (owners[b] < 0) continue;
+        if (owners[b] < 0 && owners[b] != every_shard) continue;
         sum += static_cast<double>(factor_elements(dense_of(part, static_cast<int>(b))));
     }
     for (const int b : most_owned(part, owners)) {
         const MatMul dense = dense_of(part, b);
         sum += static_cast<double>(input_rows(dense) * input_rows(dense) + dense.n * dense.n);
     }
-    use.optimizer += sum * size_of(DataType::f32);
+    use.optimizer += models * sum * size_of(DataType::f32);
 }
 
 }  // namespace

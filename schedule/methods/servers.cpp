@@ -73,12 +73,9 @@ constexpr std::array conflicts{
              "say by how much models are pulled to it, like elastic=0.1"},
 };
 constexpr std::array conflicts_of_averages{
-    Conflict{"kfac", When::later, "factors would be of many models"},
-    Conflict{"pipedream", When::later, "its stages have weights of different ages"},
     Conflict{"learners", When::later, "servers are given one model a rank"},
     Conflict{"groups", When::never, "each rank has a model of its own"},
     Conflict{"dense=vectors", When::never, "no gradients are sent"},
-    Conflict{"tensor", When::later, "models would be in pieces"},
 };
 constexpr std::array conflicts_of_groups{
     Conflict{"tables=shared", When::later, "each group would have rows of its own, as ranks update them themselves"},

@@ -35,6 +35,42 @@ TEST(Curvature, TakesThePixelsOfSharedImages) {
     }
 }
 
+// Pieces of layers have factors of their own: blocks of those of the whole layers, which one rank cuts out of these.
+TEST(Curvature, IsOfThePiecesOfSharedLayers) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    const std::vector<Network> dense{test::dropping(), test::images()};
+    const std::vector<Network> tokens{test::untied(test::tiny_decoder())};
+    if (ranks() == 2) {
+        expect_as_written_out({"data=1:kfac=1:damping=1,tensor=2", "data=1:kfac=2:damping=1,tensor=2:split=filters",
+                               "data=1:kfac=2:damping=1,tensor=2:split=channels:async=on"},
+                              Optimizer::sgd, dense);
+        expect_as_written_out({"data=1:kfac=2:damping=1,tensor=2", "data=1:kfac=1:damping=1,tensor=2:sequence=on"},
+                              Optimizer::sgd, tokens);
+        expect_as_written_out({"data:kfac=2:damping=1:dense=shared"}, Optimizer::adam, {test::dropping()});
+    } else {
+        expect_as_written_out({"data=2:kfac=3:damping=1,tensor=2", "pipe=2,data=1:kfac=2:damping=1,tensor=2",
+                               "pipe=2:scatter=on,data=1:kfac=2:damping=1,tensor=2",
+                               "data=1:kfac=1:damping=1,spatial=2,tensor=2:split=filters"},
+                              Optimizer::sgd, {test::images()});
+        expect_as_written_out({"data=2:kfac=2:damping=1,tensor=2:sequence=on"}, Optimizer::sgd, tokens);
+        expect_as_written_out({"data:kfac=1:damping=1:dense=shared", "data=2:kfac=2:damping=1:dense=shared,pipe=2"},
+                              Optimizer::sgd, {test::dropping()});
+    }
+}
+
+// Stages have weights of different ages: factors are of those that the first gradients of a step are of.
+TEST(Curvature, IsOfTheWeightsOfAnUndrainedPipeline) {
+    if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 2)
+        expect_as_written_out({"pipe=2:schedule=pipedream,data=1:kfac=3:damping=1"}, Optimizer::sgd, networks);
+    if (ranks() == 4)
+        expect_as_written_out({"pipe=2:schedule=pipedream,data=2:kfac=3:damping=1",
+                               "data=2:local=3:kfac=3:damping=1,pipe=2:schedule=pipedream",
+                               "pipe=2:schedule=pipedream,data=1:kfac=3:damping=1,tensor=2"},
+                              Optimizer::sgd, networks);
+}
+
 // Beside tables that ranks look up for each other, whose rows are updated at once by their gradients as they are.
 TEST(Curvature, IsOfTheDenseLayersBesideSharedTables) {
     if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "its plans are for 2 and 4 ranks";
@@ -59,6 +95,27 @@ TEST(Curvature, IsOfEachOfSeveralModels) {
                               networks);
     }
     EXPECT_THROW(test::schedule_of(test::dropping(), "data:local=2:kfac=3", ranks(), 6), InputError);
+}
+
+// Of each learner of a device, too, by the first of its parts of a step, also where who is idle takes the next.
+TEST(Curvature, IsOfEachOfADevicesModels) {
+    if (ranks() == 8) GTEST_SKIP() << "its plans are for 2, 3 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 3) expect_as_written_out({"data:learners=2:kfac=1:damping=1"}, Optimizer::adam, networks);
+    if (ranks() == 4)
+        expect_as_written_out({"data:learners=3:kfac=1:damping=1:average_momentum=0.5"}, Optimizer::sgd, networks);
+    if (ranks() != 2) return;
+    for (const bool first_idle : {false, true}) {
+        Options options{.learning_rate = 0.001F};
+        options.first_idle = first_idle;
+        if (first_idle) options.learner_paces = {1, 2};
+        for (const Network& network : networks) {
+            const Result result =
+                train_checked(network, "data:learners=2:local=2:kfac=2:damping=1", 16, 3, Optimizer::sgd, options);
+            EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+            EXPECT_LT(result.gradient_tolerance, 1e-3);
+        }
+    }
 }
 
 // Directions of what Adasum makes of the ranks' own means: factors are of all rows either way.

@@ -142,6 +142,22 @@ TEST(CombinedExperts, AreMeans) {
     if (ranks == 4) expect_gradients({test::tiny_mixture()}, {"data=2:allreduce=adasum,expert=2"}, 1e-2);
 }
 
+// Whoever has made a gradient together updates by it, each its own pieces; what others have, too, is combined then.
+TEST(CombinedUpdates, AreOfGradientsThatSeveralRanksHaveMade) {
+    const std::int64_t ranks = Communicator::world().size();
+    const std::string updates = ":allreduce=adasum:combine=updates";
+    if (ranks == 2) {
+        expect_gradients({test::tiny_mixture()}, {"expert=2,data=1" + updates}, 1e-2);
+        expect_gradients({test::dropping()}, {"data=2:dense=shared" + updates}, 1e-2);
+    } else if (ranks == 4) {
+        expect_gradients({test::tiny_mixture()}, {"data=2" + updates + ",expert=2", "expert=2,data=2" + updates}, 1e-2);
+        expect_gradients({test::dropping()}, {"data=4:dense=shared" + updates}, 1e-2);
+    } else if (ranks == 8) {
+        expect_gradients({test::untied(test::tiny_mixture())},
+                         {"pipe=4:copies=2+1+1:microbatches=4,data=1" + updates + ",expert=2"}, 1e-2);
+    }
+}
+
 using Words = std::vector<std::string>;
 
 /// Each way to write an axis of so many ranks; of one rank, none at all.

@@ -41,6 +41,39 @@ TEST(Servers, KeepTheStagesOfWorkersThatAreSeveralRanks) {
     }
 }
 
+// Ranks of a worker have pieces of layers, or of images and tokens whose gradients they sum: it is one worker none the
+// less, whose weights are those of one model, also where several of its ranks have the same.
+TEST(Servers, KeepThePiecesOfWorkersThatShareLayers) {
+    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
+    const std::vector<Network> dense{test::dropping(), test::branches()}, images{test::images()},
+        tokens{test::tiny_decoder()}, experts{test::tiny_mixture()};
+    if (ranks() == 3) {
+        expect_as_written_out({"server=1,tensor=2", "server=1,data=1:bucket=1kB,tensor=2:split=filters"},
+                              Optimizer::sgd, dense);
+        expect_as_written_out({"server=1,data=1,spatial=2", "server=1,spatial=1x2:edges=apart"}, Optimizer::sgd,
+                              images);
+        expect_as_written_out({"server=1,data=1,tensor=2:sequence=on", "server=1,data=1,context=2:ring=on"},
+                              Optimizer::sgd, tokens);
+        expect_as_written_out({"server=1,data=1,expert=2"}, Optimizer::sgd, experts);
+        expect_as_written_out({"server=1:dense=vectors,data=1:bucket=1kB,tensor=2"}, Optimizer::sgd,
+                              {test::dropping()});
+    }
+    if (ranks() == 4) expect_as_written_out({"server=2,data=1,tensor=2:async=on"}, Optimizer::adam, dense);
+    if (ranks() == 8) {
+        expect_as_written_out({"server=2,data=3:bucket=1kB,tensor=2", "server=2,tensor=2,data=3:bucket=1kB",
+                               "server=4,groups=2,data=1:bucket=1kB,tensor=2"},
+                              Optimizer::sgd, dense);
+        expect_as_written_out({"server=2,groups=3,data=2:dense=shared"}, Optimizer::sgd, {test::dropping()});
+        expect_as_written_out({"server=2,data=3:bucket=1kB,spatial=2", "server=4,data=2:microbatches=2,spatial=1x2",
+                               "server=4,data=1,pipe=2:microbatches=2,tensor=2"},
+                              Optimizer::sgd, images);
+        expect_as_written_out({"server=4,data=2,context=2", "server=4,data=1,pipe=2:microbatches=2,tensor=2"},
+                              Optimizer::sgd, {test::untied(test::tiny_decoder())});
+        expect_as_written_out({"server=2,data=3:bucket=1kB,expert=2", "server=2,expert=2,data=3:bucket=1kB"},
+                              Optimizer::sgd, experts);
+    }
+}
+
 // Chilimbi et al. 2014: the server multiplies the inputs and errors of 6 samples, which are fewer than the weights.
 TEST(Servers, MakeGradientsOfDenseLayersThemselves) {
     if (ranks() == 3) expect_as_written_out({"server=1:dense=vectors,data=2"});
@@ -57,6 +90,33 @@ TEST(Servers, ModelsPullAtAnAverageThatServersKeep) {
                                "server=1,data=2:local=2:elastic=0.3:average_momentum=0.5"});
     if (ranks() == 4) expect_as_written_out({"server=2,data=2:local=1:elastic=0.25:bucket=1kB"}, Optimizer::adam);
     if (ranks() == 8) expect_as_written_out({"server=2,data=6:local=3:elastic=0.1:bucket=1kB"});
+}
+
+// A model of several ranks: each pulls at its part of the average.
+TEST(Servers, KeepAveragesOfModelsOfSeveralRanks) {
+    if (ranks() == 2) GTEST_SKIP() << "its plans are for 3, 4 and 8 ranks";
+    if (ranks() == 3)
+        expect_as_written_out({"server=1,data=1:local=2:elastic=0.3,tensor=2",
+                               "server=1,data=1:local=2:elastic=0.3,pipe=2",
+                               "server=1,data=1:local=3:elastic=0.3:bucket=1kB,pipe=2:schedule=pipedream"});
+    if (ranks() == 4)
+        expect_as_written_out({"server=2,data=1:local=2:elastic=0.25:average_momentum=0.5:bucket=1kB,tensor=2"},
+                              Optimizer::adam);
+    if (ranks() == 8)
+        expect_as_written_out({"server=2,data=3:local=2:elastic=0.1:bucket=1kB,tensor=2",
+                               "server=2,data=3:local=3:elastic=0.1:bucket=1kB,pipe=2:schedule=pipedream",
+                               "server=4,data=1:local=2:elastic=0.1,pipe=2,tensor=2"});
+}
+
+// Each model has the factors of its own samples.
+TEST(Servers, KeepAveragesOfModelsWithDirections) {
+    if (ranks() != 3 && ranks() != 4) GTEST_SKIP() << "its plans are for 3 and 4 ranks";
+    const std::vector<Network> networks{test::dropping(), test::images()};
+    if (ranks() == 3)
+        expect_as_written_out({"server=1,data=2:local=2:elastic=0.3:kfac=2:damping=1"}, Optimizer::sgd, networks);
+    if (ranks() == 4)
+        expect_as_written_out({"server=2,data=2:local=1:elastic=0.3:kfac=1:damping=1:bucket=1kB"}, Optimizer::sgd,
+                              networks);
 }
 
 // Groups of two: sums of two gradients have the same bits in any order, and the servers' order differs from run to run.

@@ -101,7 +101,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"data:compress=top(2)", {"top=2: a number above 0, at most 1"}},
         {"replica=4", {"'replica' is not yet"}},
         {"data:combine=updates", {"combine=updates needs allreduce=adasum"}},
-        {"data:kfac=1,tensor=2", {"kfac does not go with tensor"}},
+        {"data:kfac=1:lag=1", {"kfac does not go with lag=1"}},
         {"data:shares=balanced,expert=2", {"expert does not go with shares"}},
         {"server=2:dense=vectors,data=2,expert=2", {"dense=vectors does not go with expert"}},
         {"server=2,data=2:dense=shared", {"server does not go with dense=shared", "groups=N"}},
