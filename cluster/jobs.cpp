@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
+#include <map>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -17,14 +18,16 @@ std::int64_t whole_or(const models::Csv& csv, std::size_t row, std::string_view 
     return csv.has(column) && !csv.text(row, column).empty() ? csv.whole(row, column, 1) : otherwise;
 }
 
+using Places = std::map<std::string, int, std::less<>>;  // of jobs by their names
+
 // Only earlier rows, so that no job waits for itself.
-std::vector<int> jobs_before(const models::Csv& csv, std::size_t row, const std::vector<Job>& jobs) {
+std::vector<int> jobs_before(const models::Csv& csv, std::size_t row, const Places& above) {
     std::vector<int> before;
     if (!csv.has("after") || csv.text(row, "after").empty()) return before;
     for (const std::string_view name : split(csv.text(row, "after"), '+')) {
-        const auto found = std::ranges::find(jobs, name, &Job::name);
-        if (found == jobs.end()) csv.fail(row, fmt::format("after: no job '{}' stands above this one", name));
-        before.push_back(static_cast<int>(found - jobs.begin()));
+        const auto found = above.find(name);
+        if (found == above.end()) csv.fail(row, fmt::format("after: no job '{}' stands above this one", name));
+        before.push_back(found->second);
     }
     return before;
 }
@@ -34,10 +37,11 @@ std::vector<int> jobs_before(const models::Csv& csv, std::size_t row, const std:
 std::vector<Job> read_jobs(std::string_view text, const std::string& origin) {
     const models::Csv csv(text, origin);
     std::vector<Job> jobs;
+    Places places;
     for (std::size_t row = 0; row < csv.size(); ++row) {
         Job job{.name = csv.text(row, "name"), .model = csv.text(row, "model")};
         if (job.name.empty()) csv.fail(row, "the job has no name");
-        if (std::ranges::find(jobs, job.name, &Job::name) != jobs.end()) {
+        if (places.contains(job.name)) {
             csv.fail(row, fmt::format("a job '{}' stands above: names are unique", job.name));
         }
         job.arrival = Seconds{csv.text(row, "arrival_s") == "0" ? 0 : csv.positive(row, "arrival_s")};
@@ -53,7 +57,8 @@ std::vector<Job> read_jobs(std::string_view text, const std::string& origin) {
         if (job.devices > job.most_devices) {
             csv.fail(row, fmt::format("devices {} are more than max_devices {}", job.devices, job.most_devices));
         }
-        job.after = jobs_before(csv, row, jobs);
+        job.after = jobs_before(csv, row, places);
+        places.emplace(job.name, static_cast<int>(jobs.size()));
         jobs.push_back(std::move(job));
     }
     if (jobs.empty()) throw InputError(fmt::format("{}: it has no jobs", origin));

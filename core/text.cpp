@@ -48,6 +48,9 @@ std::string nearest(std::string_view word, std::span<const std::string_view> can
     std::string_view best;
     std::size_t best_distance = 1 + std::max<std::size_t>(2, word.size() / 3);
     for (const std::string_view candidate : candidates) {
+        // Each letter more or less is a step: a long text of a stranger is near to no name, and costs nothing.
+        const std::size_t longer = std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
+        if (longer >= best_distance) continue;
         const std::size_t distance = edit_distance(word, candidate);
         if (distance < best_distance && distance < candidate.size()) {
             best = candidate;

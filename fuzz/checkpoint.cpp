@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const Machine machine = models::load_machine("titanx-server");
         return schedule::make_schedule(network, machine, schedule::parse_plan("data"), {.devices = 1});
     }();
-    const fuzz::MemoryFile file{data, size};
+    const fuzz::NamedFile file{data, size};
     fuzz::refusing([&] { run::load(file.path(), schedule); });
     return fuzz::refusing([&] {
         run::load(file.path(), run::RankStates{.network = schedule.network.name,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuzz_TARGET FILE|FOLDER...: gives the target each file once, as libFuzzer does with the files that it is given. Exit
-// code 2 where there is none: a corpus that is not found tests nothing.
+// code 2 where there is none (a corpus that is not found tests nothing), or where a reader took none of them: it may
+// never have seen what is in them.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -40,5 +41,11 @@ int main(int argc, char** argv) {
         LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
     }
     std::cout << files.size() << " files\n";
-    return files.empty() ? 2 : 0;
+    bool all_read = !files.empty();
+    for (const auto& [line, count] : rehearse::fuzz::taken()) {
+        if (count > 0) continue;
+        std::cerr << "the reader in line " << line << " of the target took no file: a seed that it takes is missing\n";
+        all_read = false;
+    }
+    return all_read ? 0 : 2;
 }

@@ -27,7 +27,9 @@ std::vector<std::string> fields_of(std::string_view line, bool& closed) {
         } else if (c == ',' && !quoted) {
             fields.emplace_back();
         } else {
-            fields.back() += c;
+            const std::size_t end = std::min(line.find_first_of("\",", i + 1), line.size());
+            fields.back().append(line, i, end - i);
+            i = end - 1;
         }
     }
     closed = !quoted;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -154,16 +156,25 @@ std::vector<RowReader> row_readers_of(const Csv& table) {
     return {{"conv2d", [](const Csv&, std::size_t) { return true; }, kernel_of}};
 }
 
+const LearnedExperts& learned_of(std::string_view kind) {
+    static const std::map<std::string, LearnedExperts, std::less<>> all = [] {
+        std::map<std::string, LearnedExperts, std::less<>> read;
+        for (const std::string each : {"matmul", "groupedmatmul", "softmax", "layernorm", "conv2d"})
+            read.emplace(each, learned_experts("lengths", "calibrate/neusight/lengths.csv", "board", each));
+        return read;
+    }();
+    return all.find(kind)->second;
+}
+
 }  // namespace
 
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin) {
     const Csv table{text, origin};
-    const Csv boards{kernel_file("boards"), "calibrate/neusight/boards.csv"};
-    const Csv bands{kernel_file("bands"), "calibrate/neusight/bands.csv"};
+    static const Csv boards{kernel_file("boards"), "calibrate/neusight/boards.csv"};
+    static const Csv bands{kernel_file("bands"), "calibrate/neusight/bands.csv"};
     std::vector<MeasuredBoard> all;
     for (const RowReader& reader : row_readers_of(table)) {
-        const LearnedExperts learned =
-            learned_experts("lengths", "calibrate/neusight/lengths.csv", "board", std::string{reader.kind});
+        const LearnedExperts& learned = learned_of(reader.kind);
         for (std::size_t b = 0; b < boards.size(); ++b) {
             const std::string name = boards.text(b, "board");
             if (!table.has(name)) continue;

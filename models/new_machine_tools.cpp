@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvidia-smi topo -m and lstopo (as XML) tell of a node.
 #include <fmt/format.h>
-#include <hwloc.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <sstream>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/lstopo_text.hpp"
 #include "models/new_machine.hpp"
 
 namespace rehearse::models {
@@ -181,34 +180,12 @@ NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const
 }
 
 NewMachine with_lstopo(NewMachine machine, const std::string& path) {
-    static_cast<void>(read_file(path));  // says what is wrong with the path
-    hwloc_topology_t raw = nullptr;
-    if (hwloc_topology_init(&raw) != 0) throw BackendError("hwloc cannot be initialised");
-    const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> owned(raw, hwloc_topology_destroy);
-    hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
-    if (hwloc_topology_set_xml(raw, path.c_str()) != 0 || hwloc_topology_load(raw) != 0)
-        throw InputError(fmt::format("{}: no XML of hwloc: right would be what `lstopo node.xml` writes", path));
-    std::map<unsigned, std::int64_t> processors;
-    const int packages = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE);
-    for (int i = 0; i < packages; ++i)
-        processors.try_emplace(hwloc_get_obj_by_type(raw, HWLOC_OBJ_PACKAGE, static_cast<unsigned>(i))->logical_index,
-                               std::ssize(processors));
-    std::set<hwloc_obj_t> cards, ports;
-    machine.device_at.clear();
-    machine.nic_at.clear();
-    for (hwloc_obj_t device = nullptr; (device = hwloc_get_next_osdev(raw, device)) != nullptr;) {
-        const auto type = device->attr->osdev.type;
-        const bool card = type == HWLOC_OBJ_OSDEV_COPROC, port = type == HWLOC_OBJ_OSDEV_OPENFABRICS;
-        if ((!card && !port) || !(card ? cards : ports).insert(device->parent).second) continue;
-        std::int64_t at = 0;
-        for (hwloc_obj_t above = hwloc_get_non_io_ancestor_obj(raw, device); above != nullptr; above = above->parent) {
-            if (above->type == HWLOC_OBJ_PACKAGE) at = processors[above->logical_index];
-        }
-        (card ? machine.device_at : machine.nic_at).push_back(at);
-    }
-    machine.processors = std::max(1, packages);
-    if (!machine.device_at.empty()) machine.devices = {std::ssize(machine.device_at), "lstopo"};
-    if (!machine.nic_at.empty()) machine.nics = {std::ssize(machine.nic_at), "lstopo"};
+    lstopo::Node node = lstopo::parse(read_file(path), path);
+    machine.processors = std::max<std::int64_t>(1, node.packages);
+    if (!node.cards.empty()) machine.devices = {std::ssize(node.cards), "lstopo"};
+    if (!node.ports.empty()) machine.nics = {std::ssize(node.ports), "lstopo"};
+    machine.device_at = std::move(node.cards);
+    machine.nic_at = std::move(node.ports);
     return machine;
 }
 

@@ -87,8 +87,8 @@ LearnedExperts learned_experts(std::string_view name, std::string origin, const 
 }
 
 std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
-    const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm"), rnn = table("rnn");
-    const Experts experts = read_experts(table("covariance"));
+    static const Csv devices = table("devices"), conv = table("conv"), gemm = table("gemm"), rnn = table("rnn");
+    static const Experts experts = read_experts(table("covariance"));
     std::vector<ShippedKernels> all;
     for (std::size_t row = 0; row < devices.size(); ++row) {
         const std::string& name = devices.text(row, "model");

@@ -37,9 +37,10 @@ seconds=$((minutes * 60 / ${#targets[@]}))
 [ $seconds -ge 1 ] || seconds=1
 dictionary_of() {
     case "$1" in
-        machine | framework | experiment | rules) echo toml ;;
-        chrome | samples) echo json ;;
-        plan | problem) echo "$1" ;;
+        machine | framework | experiment | request | rules) echo toml ;;
+        boards | jobs | published | tables) echo csv ;;
+        chrome | config | recording | samples) echo json ;;
+        plan | problem | topology) echo "$1" ;;
     esac
 }
 findings=0

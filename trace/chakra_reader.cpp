@@ -227,7 +227,7 @@ private:
     ProgramNode collective(const chakra::Node& node, ProgramNode made) {
         made.kind = Kind::collective;
         made.bytes = Bytes{needed(node, "comm_size")};
-        switch (static_cast<int>(needed(node, "comm_type"))) {
+        switch (static_cast<std::int64_t>(needed(node, "comm_type"))) {
             case chakra::ALL_REDUCE:
                 made.collective = CollectiveKind::all_reduce;
                 break;

@@ -31,20 +31,25 @@ constexpr std::array operations{
     Operation{"all_to_all", CollectiveKind::all_to_all}};
 constexpr std::string_view message_test = "sendrecv";
 
-// "2.18.3" as 21803.
-std::int64_t version_of(const std::string& text) {
-    std::array<std::int64_t, 3> parts{};
-    const std::vector<std::string_view> words = split(text, '.');
-    for (std::size_t i = 0; i < std::min(words.size(), parts.size()); ++i) parts[i] = parse_int(words[i], "version");
-    return parts[0] * 10000 + parts[1] * 100 + parts[2];
-}
-
 template <typename T>
 std::optional<T> number_in(std::string_view word) {
     T value{};
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
     return value;
+}
+
+// "2.18.3" as 21803; nothing of another text.
+std::optional<std::int64_t> version_of(std::string_view text) {
+    const std::vector<std::string_view> words = split(text, '.');
+    if (words.size() > 3) return std::nullopt;
+    std::int64_t version = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+        const std::optional<int> part = i < words.size() ? number_in<int>(words[i]) : 0;
+        if (!part || *part < 0 || *part > 99) return std::nullopt;
+        version = version * 100 + *part;
+    }
+    return version;
 }
 
 }  // namespace
@@ -89,7 +94,10 @@ std::vector<LibraryRow> read_library_rows(std::string_view text, const std::stri
         row.machine = csv.text(i, "machine");
         row.transport = csv.text(i, "transport");
         row.provenance = csv.text(i, "provenance");
-        row.version = version_of(csv.text(i, "version"));
+        const std::optional<std::int64_t> version = version_of(csv.text(i, "version"));
+        if (!version)
+            csv.fail(i, fmt::format("version '{}': up to three numbers below 100, as 2.18.3", csv.text(i, "version")));
+        row.version = *version;
         row.nodes = csv.whole(i, "nodes", 1);
         row.devices_per_node = csv.whole(i, "devices_per_node", 1);
         row.bytes = Bytes{csv.positive(i, "bytes")};

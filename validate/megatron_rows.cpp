@@ -84,7 +84,7 @@ std::vector<MegatronRow> read_megatron(std::string_view text, const std::string&
         row.data = whole("data parallelism");
         row.pipe = whole("pipeline parallelism");
         row.published = Seconds{1e-3 * csv.positive(i, "iteration time (ms)")};
-        if (row.tensor * row.data * row.pipe != row.devices) {
+        if (row.devices % row.tensor != 0 || row.data * row.pipe != row.devices / row.tensor) {
             csv.fail(i, fmt::format("tensor {} x data {} x pipeline {} are not {} GPUs", row.tensor, row.data, row.pipe,
                                     row.devices));
         }

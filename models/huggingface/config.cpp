@@ -125,6 +125,8 @@ Config::Config(std::string_view text, std::string origin) : origin_(std::move(or
         const auto* const end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
         throw InputError(
             fmt::format("{}:{}: no JSON: {}", origin_, 1 + std::count(text.begin(), end, '\n'), error.what()));
+    } catch (const json::exception& error) {  // a number that no double holds
+        throw InputError(fmt::format("{}: cannot be read: {}", origin_, error.what()));
     }
     if (!json_.is_object())
         throw InputError(fmt::format("{}: a config.json is an object, {{\"model_type\": ...}}", origin_));

@@ -20,6 +20,20 @@ TEST(DidYouMean, FindsTypingErrorsOnly) {
     EXPECT_EQ(did_you_mean("", words), "");
 }
 
+// A third of its letters may be wrong, those that are missing or too many counted.
+TEST(DidYouMean, GoesByAThirdOfALongName) {
+    const std::string asked(60, 'x');
+    const auto answer = [&](std::size_t letters) {
+        const std::string name(letters, 'x');
+        const std::array<std::string_view, 1> known{name};
+        return did_you_mean(asked, known);
+    };
+    EXPECT_EQ(answer(39), "");
+    EXPECT_EQ(answer(40), " (did you mean '" + std::string(40, 'x') + "'?)");
+    EXPECT_EQ(answer(80), " (did you mean '" + std::string(80, 'x') + "'?)");
+    EXPECT_EQ(answer(81), "");
+}
+
 TEST(Split, KeepsEmptyParts) {
     EXPECT_EQ(split("a::b", ':'), (std::vector<std::string_view>{"a", "", "b"}));
     EXPECT_EQ(split("", ':'), (std::vector<std::string_view>{""}));

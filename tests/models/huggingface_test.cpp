@@ -250,6 +250,7 @@ TEST(Config, SaysWhatIsWrongByItsKey) {
         EXPECT_THAT([&] { (void)of(text, options); }, ThrowsMessage<InputError>(HasSubstr(why))) << text;
     };
     refuses("{", "config.json:1: no JSON");
+    refuses("{\"model_type\": \"llama\", \"vocab_size\": 1e999}", "number overflow parsing '1e999'");
     refuses("[]", "is an object");
     refuses("{}", "key 'model_type' is missing");
     refuses(R"({"model_type": "lama"})", "key 'model_type' is 'lama'");

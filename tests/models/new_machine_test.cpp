@@ -8,11 +8,13 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "models/lstopo_text.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::models {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -144,6 +146,59 @@ TEST(NewMachine, RefusesOtherTexts) {
     EXPECT_THAT([] { with_ibnetdiscover({}, "", "x.txt"); },
                 ThrowsMessage<InputError>(HasSubstr("no switch with a host")));
     EXPECT_THAT([] { with_lstopo({}, "/nowhere.xml"); }, ThrowsMessage<InputError>(HasSubstr("/nowhere.xml")));
+}
+
+const std::string declared =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<!-- > -->\n";
+
+// Two sockets; a card of three libraries at the second; a card at the first and two ports of one network card there.
+TEST(Lstopo, CountsEachCardOnceAtItsSocket) {
+    const lstopo::Node node = lstopo::parse(
+        declared +
+            "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" cpuset='0x3'>\n"
+            "<info name=\"Backend\" value=\"a>b\"/>"
+            "<object type=\"Package\" os_index=\"0\"><object type=\"NUMANode\"/><object type=\"PU\"/>\n"
+            "<object type=\"Bridge\"><object type=\"PCIDev\"><object type=\"OSDev\" osdev_type=\"5\"/></object>\n"
+            "<object type=\"PCIDev\"><object type=\"OSDev\" name=\"ib0\" osdev_type=\"2\"/>\n"
+            "<object type=\"OSDev\" name=\"mlx5_0\" osdev_type=\"3\"/></object>\n"
+            "<object type=\"PCIDev\"><object type=\"OSDev\" name=\"mlx5_1\" osdev_type=\"3\"/></object></object>\n"
+            "</object><object type=\"Package\" os_index=\"1\"><object type=\"Group\"><object type=\"PCIDev\">\n"
+            "<object type=\"OSDev\" name=\"cuda0\" osdev_type=\"5\"/><object type=\"OSDev\" osdev_type=\"1\"/>"
+            "<object type=\"OSDev\" name=\"opencl0d0\" osdev_type=\"5\" /></object></object></object>\n"
+            "<object type=\"PCIDev\"><object type=\"OSDev\" osdev_type=\"5\"/></object></object>\n"
+            "<distances2 nbobjs=\"2\"><indexes length=\"3\">0 1</indexes></distances2></topology>\n",
+        "node.xml");
+    EXPECT_EQ(node.packages, 2);
+    EXPECT_THAT(node.cards, ElementsAre(0, 1, 0)) << "the last one is at no socket";
+    EXPECT_THAT(node.ports, ElementsAre(0, 0));
+    const lstopo::Node old = lstopo::parse(
+        "<topology><object type=\"Machine\"><object type=\"Socket\"/><object type=\"Socket\"/></object></topology>",
+        "node.xml");
+    EXPECT_EQ(old.packages, 2) << "hwloc 1 calls them so";
+}
+
+TEST(Lstopo, RefusesWhatIsNoSuchXml) {
+    const std::pair<const char*, const char*> refused[] = {
+        {"", "node.xml:1: no object of hwloc"},
+        {"hello", "node.xml:1: no object of hwloc"},
+        {"<topology>\n</topology>", "node.xml:1: no object of hwloc"},
+        {"\n<html><object/></html>", "node.xml:2: no topology of hwloc"},
+        {"<topology><object/></topology>\n<topology/>", "node.xml:2: no topology of hwloc"},
+        {"<topology version=\"3.0\"><object/></topology>", "version 3.0 of the file is not read here"},
+        {"<topology>\n<object type=\"Machine\"></topology>", "node.xml:2: </topology> closes what is not open"},
+        {"</topology>", "</topology> closes what is not open"},
+        {"<topology><object/>", "<topology> is not closed"},
+        {"<topology><object type=\"Machine", "<object> has no end"},
+        {"<topology><object type", "<object> has an attribute without a value"},
+        {"<topology><object type=5/></topology>", "<object> has an attribute without a value"},
+        {"<topology>\n\n< object/></topology>", "node.xml:3: no name behind <"},
+        {"<topology><!-- <object/></topology>", "<!-- without -->"},
+    };
+    for (const auto& [text, message] : refused) {
+        EXPECT_THAT(([text = text] { lstopo::parse(text, "node.xml"); }),
+                    ThrowsMessage<InputError>(
+                        AllOf(HasSubstr(message), HasSubstr("right would be the XML that `lstopo node.xml` writes"))));
+    }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/library_tables.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,6 +101,14 @@ TEST(LibraryTables, RefuseRowsThatTheyDoNotUnderstand) {
         EXPECT_THROW(read_library_rows(header + row, "t.csv"), InputError) << row;
     }
     EXPECT_THROW(library_operation("allreduce"), InputError);
+    for (const char* version : {"9223372036854775807.1", "2.100", "2.-1", "2.x", "2..1", "2.18.3.1", ""}) {
+        EXPECT_THAT(
+            [&] {
+                read_library_rows(header + fmt::format("t,dgx-a100,1,8,{},,all_reduce,1024,20,alone,here\n", version),
+                                  "t.csv");
+            },
+            testing::ThrowsMessage<InputError>(testing::HasSubstr(fmt::format("t.csv:2: version '{}'", version))));
+    }
 }
 
 // The goals of the model on tables that none of its figures were taken from, with some room: half of the all-reduces of

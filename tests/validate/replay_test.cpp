@@ -152,5 +152,21 @@ TEST(MegatronRow, IsLaidOutAsMegatronDoes) {
     EXPECT_THAT(network_of(large), HasSubstr("-v50304@")) << "393 times 128";
 }
 
+// 10^27 ranks are not counted.
+TEST(MegatronRow, IsRefusedWhoseRanksAreNotItsGpus) {
+    const std::string header =
+        "# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,"
+        "data parallelism,pipeline parallelism,iteration time (ms)\n";
+    const auto read = [&](const std::string& gpus, const std::string& axes) {
+        return read_megatron(header + gpus + ",32,4,1024,16,24,1024," + axes + ",219.7\n", "t.csv", "t");
+    };
+    EXPECT_EQ(read("8", "2,2,2").at(0).devices, 8);
+    for (const auto& [gpus, axes] : {std::pair{"8", "2,2,4"}, std::pair{"9", "2,2,2"}, std::pair{"8", "3,2,1"},
+                                     std::pair{"8", "1000000000,1000000000,1000000000"}}) {
+        EXPECT_THAT(([&, gpus = gpus, axes = axes] { read(gpus, axes); }),
+                    ThrowsMessage<InputError>(HasSubstr(fmt::format("are not {} GPUs", gpus))));
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::validate
