@@ -186,11 +186,12 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
     if (may_transform(problem) && !transforms(problem, framework))
         price = as_product(std::move(price), problem, device);
     price.time += turned(problem, device, framework);
-    if (framework.update_passes > 0 && updated(problem.op)) {
+    if (framework.update_passes && updated(problem.op)) {
         const double once = static_cast<double>(*updated(problem.op)) * size_of(problem.type).value;
         const Bytes moved = bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
-        price.time = framework.update_rate > Bandwidth{} ? Bytes{framework.update_passes * once} / framework.update_rate
-                                                         : price.time * (framework.update_passes * once / moved.value);
+        price.time = framework.update_rate > Bandwidth{}
+                         ? Bytes{*framework.update_passes * once} / framework.update_rate
+                         : price.time * (*framework.update_passes * once / moved.value);
     }
     if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue.of(problem.op));
     return price;

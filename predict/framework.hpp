@@ -44,19 +44,20 @@ struct Framework {
     std::optional<Bytes> workspace{};   // memory that its library gets for one; absent: as much as it asks for
     bool dense_gradients = false;       // gradients of strided convolutions multiply the zeros between their numbers
     bool dilated_in_batches = false;    // dilated convolutions are of images of every so many-th pixel, copied together
-    double update_passes = 0;           // how often its optimizer reads or writes a parameter; 0: one kernel for all
-    Bandwidth update_rate{};            // of these passes, where one core makes them; 0: of the whole device
-    std::optional<Software> passes{};   // values cross memory as often as under it; absent: under the machine's own
-    double bucket_copies = 0;           // of a bucket's gradients, into its buffer and back, where ranks share them
-    bool update_after_sums = false;     // no weight is updated before all gradients have been summed
-    bool sockets = false;               // its ranks talk over sockets, which calibrate --transport sockets measures
-    HostIssue issue{};                  // of an operator by the host: kernels come no faster
-    Statistics statistics{};            // of gradients, beside the update
+    std::optional<double> update_passes{};  // how often its optimizer reads or writes a parameter, 0 where nothing is
+                                            // updated; absent: one kernel for all
+    Bandwidth update_rate{};                // of these passes, where one core makes them; 0: of the whole device
+    std::optional<Software> passes{};       // values cross memory as often as under it; absent: under the machine's own
+    double bucket_copies = 0;               // of a bucket's gradients, into its buffer and back, where ranks share them
+    bool update_after_sums = false;         // no weight is updated before all gradients have been summed
+    bool sockets = false;                   // its ranks talk over sockets, which calibrate --transport sockets measures
+    HostIssue issue{};                      // of an operator by the host: kernels come no faster
+    Statistics statistics{};                // of gradients, beside the update
     bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
         return !channels_first && !channels_last_turned && transforms && !workspace && !dense_gradients &&
-               !dilated_in_batches && update_passes == 0 && bucket_copies == 0 && issue == HostIssue{} &&
+               !dilated_in_batches && !update_passes && bucket_copies == 0 && issue == HostIssue{} &&
                statistics == Statistics{};
     }
 };

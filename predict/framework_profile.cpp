@@ -70,7 +70,12 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!dilations.empty() && dilations != "space-to-batch")
         throw InputError(fmt::format("framework {}: dilations '{}' is not space-to-batch", profile.name, dilations));
     framework.dilated_in_batches = !dilations.empty();
-    if (!passes.empty()) framework.update_passes = parse_number(passes, "passes");
+    if (!passes.empty()) {
+        framework.update_passes = parse_number(passes, "passes");
+        if (!(*framework.update_passes >= 0))
+            throw InputError(
+                fmt::format("framework {}: {}_passes '{}' is below 0", profile.name, to_string(optimizer), passes));
+    }
     if (const std::string rate = profile.value("update_rate"); !rate.empty() && !passes.empty()) {
         framework.update_rate = parse_quantity<Bandwidth>(rate);
         if (framework.update_rate <= Bandwidth{})

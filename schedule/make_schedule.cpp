@@ -15,9 +15,9 @@
 #include "schedule/axes/experts.hpp"
 #include "schedule/axes/room.hpp"
 #include "schedule/axes/tensor.hpp"
-#include "schedule/blocks.hpp"
 #include "schedule/compatibility.hpp"
 #include "schedule/costs.hpp"
+#include "schedule/cuts.hpp"
 #include "schedule/library_choice.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
@@ -85,18 +85,6 @@ int micro_batches(const Plan& plan, std::int64_t ranks, std::int64_t batch) {
 
 /// Whether two stages that share a table sum its gradient: once a step, of the whole table.
 bool ties_tables(const Plan& plan) { return plan.zero < 3 && !strategy_of(plan).asynchronous; }
-
-/// Where the stages end.
-std::vector<int> cuts_of(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
-    const int stages = rehearse::stages(schedule);
-    if (stages == 1 && plan.chunks == 1) return {};
-    try {
-        return plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
-                                  : balance(costs_of_pieces(part, plan.chunks, schedule, machine));
-    } catch (const InputError& error) {
-        throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, part.network.name, error.what()));
-    }
-}
 
 /// Whether this layer of a part has weights of a layer of the whole that an earlier one has weights of, too.
 bool goes_on(const Part& part, int i) {
@@ -263,9 +251,10 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
         settle_library_choice(plan, machine, one);
         return one;
     };
-    const std::vector<int> ends = cuts_of(part, plan, schedule, machine);
+    const std::vector<int> ends = cuts_of(schedule.network, part, plan, schedule, machine);
     Schedule balanced = made(ends);
-    if (stages(schedule) == 1 || plan.chunks > 1 || plan.cut_by_blocks || machine.classes.empty()) return balanced;
+    const bool given = plan.cut_by_blocks || !plan.cuts.empty();
+    if (stages(schedule) == 1 || plan.chunks > 1 || given || machine.classes.empty()) return balanced;
     const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
     return with_room(std::move(balanced), ends, part, costs, machine, made);
 }

@@ -53,6 +53,7 @@ struct Plan {
     int chunks = 0;                         // of each stage; 0: 2 where interleaved, else 1
     Recompute recompute = Recompute::none;  // activations are computed again before each backward
     bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices
+    std::vector<std::string> cuts{};        // or behind these layers of the network, by number or name
     bool scatter = false;                   // tensor ranks hand on a piece each of what all of them have
     std::optional<bool> keep_attention{};   // attention's probabilities for backward; absent: with recompute=attention
 };

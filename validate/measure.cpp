@@ -67,7 +67,9 @@ double number_of(const ReplaySettings& settings, std::string_view name) {
     if (found == settings.end() || found->second.empty()) return 0;
     std::string digits = found->second;
     std::erase(digits, ',');
-    return parse_number(digits, name);
+    const std::size_t over = digits.find('/');
+    if (over == std::string::npos) return parse_number(digits, name);
+    return parse_number(digits.substr(0, over), name) / parse_number(digits.substr(over + 1), name);
 }
 
 }  // namespace
@@ -92,8 +94,9 @@ Metric metric_of(const PublishedRow& row, const ReplaySettings& settings, Measur
     Metric y{.measure = measure, .unit = unit->value};
     y.dataset = number_of(settings, "dataset");
     if (const double epochs = number_of(settings, "epochs"); epochs > 0) y.epochs = epochs;
-    const double counted = number_of(settings, "sample_flops");
-    y.sample_flops = 1e9 * (counted > 0 ? counted : row.number("gflops_per_sample").value_or(0));
+    const double operations = number_of(settings, "sample_flops");
+    y.sample_flops = 1e9 * (operations > 0 ? operations : row.number("gflops_per_sample").value_or(0));
+    if (const double counted = number_of(settings, "counted"); counted > 0) y.counted = counted;
     const bool of_flops = measure == Measure::flop_rate || measure == Measure::flop_rate_per_device;
     if (of_flops && y.sample_flops <= 0) throw InputError("how many operations a sample has is not said");
     const bool of_epochs = measure == Measure::epoch || measure == Measure::training;
@@ -109,7 +112,7 @@ double figure_of(const StepResult& result, const Metric& y) {
     const auto relative = [&] { return rate / (y.baseline->samples / y.baseline->step.value); };
     switch (y.measure) {
         case Measure::throughput:
-            return rate / y.unit;
+            return y.counted * rate / y.unit;
         case Measure::step:
         case Measure::staging:
         case Measure::time:
@@ -142,7 +145,7 @@ Seconds step_of(double figure, double samples, double devices, const Metric& y) 
     const double value = figure * y.unit;
     switch (y.measure) {
         case Measure::throughput:
-            return Seconds{samples / value};
+            return Seconds{y.counted * samples / value};
         case Measure::step:
             return Seconds{value};
         case Measure::epoch:

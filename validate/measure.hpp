@@ -48,6 +48,7 @@ struct Metric {
     double dataset = 0;  // samples of an epoch
     double epochs = 1;
     double sample_flops = 0;  // of the source's own count
+    double counted = 1;       // samples of a throughput for each one that was trained
     std::optional<StepResult> baseline{};
 };
 /// InputError that names what is missing for this measure.

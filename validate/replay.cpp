@@ -60,7 +60,7 @@ void complete(TrainingRun& run, const models::FrameworkProfile& framework) {
     run.issue = predict::issue_of(framework);
     run.statistics = predict::statistics_of(framework);
     run.update_after_sums = framework.value("update") == "after-sums";
-    if (run.update_passes > 0 || passes.empty()) return;
+    if (run.update_passes || passes.empty()) return;
     run.update_passes = parse_number(passes, "passes");
     if (const std::string rate = framework.value("update_rate"); !rate.empty())
         run.update_rate = parse_quantity<Bandwidth>(rate);
@@ -99,7 +99,7 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.precision = parse_precision(needed(settings, "precision", row, "precision"));
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
-    run.update_passes = number(settings, "update_passes", 0.0);
+    if (!setting(settings, "update_passes").empty()) run.update_passes = number(settings, "update_passes", {});
     run.slower = number(settings, "slower", 1.0);
     run.framework_error = number(settings, "error", predict::framework_error);
     const std::string framework = setting(settings, "framework");

@@ -38,7 +38,8 @@ struct TrainingRun {
     std::optional<Bytes> workspace{};  // memory that the library gets for one; absent: as much as it asks for
     bool dense_gradients = false;      // gradients of strided convolutions multiply the zeros between their numbers
     bool dilated_in_batches = false;   // dilated convolutions are of images of every so many-th pixel
-    double update_passes = 0;          // how often its kernels read or write a parameter; 0: one kernel for all
+    std::optional<double>
+        update_passes{};               // how often its kernels read or write a parameter; absent: one kernel for all
     Bandwidth update_rate{};           // of these, where one core makes them; 0: of the whole device
     predict::HostIssue issue{};        // of an operator
     bool update_after_sums = false;    // no weight is updated before all gradients have been summed

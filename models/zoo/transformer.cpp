@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -27,11 +28,20 @@ using enum TransformerKind;
 constexpr std::int64_t m6_words = 21128;
 constexpr std::int64_t bert_words = 30522, gpt_words = 50257, gpt_words_padded = 50304, megatron_words = 51200;
 
+constexpr Transformer asking(Transformer size, Asked asked) {
+    size.asked = asked;
+    return size;
+}
+
 // BERT: Devlin et al. 2018, section 3. GPT-2: Radford et al. 2019, table 2 (heads of 64). GPT-3: Brown et al. 2020,
 // table 2.1. Megatron-LM: Narayanan et al. 2021, table 1, sequences of 2048.
 constexpr std::array transformers{
     Transformer{"bert-base", encoder, 12, 768, 12, bert_words, 512, 2},
     Transformer{"bert-large", encoder, 24, 1024, 16, bert_words, 512, 2},
+    asking(Transformer{"bert-base-masked", encoder, 12, 768, 12, bert_words, 512, 2}, Asked::masked),
+    asking(Transformer{"bert-large-masked", encoder, 24, 1024, 16, bert_words, 512, 2}, Asked::masked),
+    asking(Transformer{"bert-base-squad", encoder, 12, 768, 12, bert_words, 512, 2}, Asked::answers),
+    asking(Transformer{"bert-large-squad", encoder, 24, 1024, 16, bert_words, 512, 2}, Asked::answers),
     Transformer{"gpt2-xl", decoder, 48, 1600, 25, gpt_words, 1024},
     Transformer{"gpt3-175b", decoder, 96, 12288, 96, gpt_words_padded, 2048},
     Transformer{"megatron-1.7b", decoder, 24, 2304, 24, megatron_words, 2048},
@@ -60,12 +70,23 @@ public:
         if (size_.kind == encoder) x = norm("embedding.norm", x);
         x = drop("embedding.dropout", x);
         for (std::int64_t i = 0; i < size_.layers; ++i) x = block(fmt::format("layer{}", i), x);
+        if (size_.asked == Asked::answers) {
+            // A softmax over the tokens, for begin and end: here over the two, for each token, which is as many
+            // numbers.
+            b_.layer("loss", SoftmaxLoss{.classes = 2, .rows = sequence_}, {dense("head.scores", x, 2)});
+            return b_.build();
+        }
+        if (size_.asked == Asked::masked) {
+            const std::int64_t masked = std::max<std::int64_t>(2, sequence_ * 5 / 32);
+            x = b_.layer("head.masked", Rearrangement{"slice", {b_.shape(x)}, {masked, size_.hidden}, {0, 0, 1, 1}},
+                         {x});
+        }
         if (size_.kind == encoder) {  // the head that predicts masked words
             x = gelu("head.gelu", dense("head.dense", x, size_.hidden));
         }
         x = norm("head.norm", x);
         const int scores = b_.tied_dense("head.scores", x, embedding);
-        b_.layer("loss", SoftmaxLoss{.classes = size_.vocabulary, .rows = sequence_}, {scores});
+        b_.layer("loss", SoftmaxLoss{.classes = size_.vocabulary, .rows = rows(x)}, {scores});
         return b_.build();
     }
 
@@ -107,9 +128,10 @@ private:
     }
 
     int dense(const std::string& name, int from, std::int64_t features) {
-        return b_.layer(name, MatMul{sequence_, features, b_.shape(from).back(), true}, {from});
+        return b_.layer(name, MatMul{rows(from), features, b_.shape(from).back(), true}, {from});
     }
-    int norm(const std::string& name, int from) { return b_.layer(name, LayerNorm{sequence_, size_.hidden}, {from}); }
+    int norm(const std::string& name, int from) { return b_.layer(name, LayerNorm{rows(from), size_.hidden}, {from}); }
+    std::int64_t rows(int from) const { return b_.shape(from).front(); }
     int gelu(const std::string& name, int from) {
         return b_.layer(name, Activation{Nonlinearity::gelu, b_.shape(from)}, {from});
     }

@@ -14,6 +14,11 @@ namespace rehearse::models {
 /// before (Radford et al. 2019).
 enum class TransformerKind { encoder, decoder };
 
+/// What is asked of an encoder's rows: the word of each; that of five in 32, the masked ones (BERT's programs gather 20
+/// of 128 and 80 of 512, max_predictions_per_seq); or two scores of each, whether an answer begins and ends there
+/// (SQuAD, Devlin et al. 2018, section 4.2).
+enum class Asked { words, masked, answers };
+
 struct Transformer {
     std::string_view name;
     TransformerKind kind = TransformerKind::decoder;
@@ -26,10 +31,12 @@ struct Transformer {
     std::int64_t top = 1;      // of them that a token goes to
     double room = 1.25;        // capacity of all experts over what tokens would fill if they spread evenly
     std::int64_t group = 1;    // samples whose tokens compete (Routing)
+    Asked asked = Asked::words;
 };
 
 /// On samples of `sequence` tokens, at most `positions`. The scores come from the table of tokens (tied); the loss is
-/// taken at every token: the next one of a decoder, the token itself of an encoder, masked or not.
+/// taken at every token: the next one of a decoder, the token itself of an encoder, masked or not. Of Asked::masked at
+/// the first five in 32 (two at least), which are as many as the masked ones, wherever these lie.
 Network transformer(const Transformer& size, std::int64_t sequence);
 
 /// A published transformer by name: bert-base, gpt2-xl, megatron-1t, ...; none of that name: nothing.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // U-Net (Ronneberger et al. 2015) of any depth of its blocks, as torchgpipe's benchmarks have it (Kim et al. 2020):
 // five levels, `convs` convolutions a block, twice the channels at each level, the nearest pixel on the way up. Its
-// numbers of weights are those of their table (362.2 M of 6 x 72 channels); the size of images, 192 x 192, is general
-// knowledge. Instance norms are counted as batch norms, which pass over memory as often.
+// numbers of weights are those of their table (362.2 M of 6 x 72 channels); images of 192 x 192, and a dropout of whole
+// channels behind each convolution, which has no bias, are in benchmarks/unet-speed and benchmarks/models/unet of
+// kakaobrain/torchgpipe. Instance norms are counted as batch norms, which pass over memory as often, dropouts as those
+// of single numbers.
 #include <array>
 
 #include <fmt/format.h>
@@ -17,7 +19,7 @@ namespace {
 int block(NetworkBuilder& b, const std::string& name, int x, int convs, std::int64_t middle, std::int64_t last) {
     for (int i = 0; i < convs; ++i) {
         const std::string conv = fmt::format("{}.conv{}", name, i);
-        x = b.conv(conv, x, i + 1 == convs ? last : middle, square(3, 1, 1), true);
+        x = b.dropout(conv + ".drop", b.conv(conv, x, i + 1 == convs ? last : middle, square(3, 1, 1)), 0.9);
         x = b.relu(conv + ".relu", b.batch_norm(conv + ".norm", x));
     }
     return x;

@@ -19,8 +19,17 @@ namespace {
 void read_pipe(Plan& plan, std::string_view size) { add_axis(plan, "pipe", size); }
 
 void read_cut(Plan& plan, std::string_view value) {
-    if (value != "prices" && value != "blocks") throw InputError(fmt::format("cut={}: write prices or blocks", value));
     plan.cut_by_blocks = value == "blocks";
+    if (value == "prices" || value == "blocks") return;
+    for (const std::string_view word : split(value, '+')) {
+        if (word.empty()) {
+            throw InputError(
+                fmt::format("cut={}: write prices, blocks, or the last layer of each stage but the last, "
+                            "like 12+30: how many layers of the network lie before it, or its name",
+                            value));
+        }
+        plan.cuts.emplace_back(word);
+    }
 }
 
 /// "15+1", "2x3+1": stages that 15 ranks have, and 1.
@@ -55,8 +64,10 @@ constexpr std::array words{
          read_chunks},
     recompute_of("pipe"),
     attention_of("pipe"),
-    Word{{"cut", "prices|blocks",
-          "where stages end: the costliest costs least; equally many blocks each; default prices", "pipe"},
+    Word{{"cut", "prices|blocks|L+L+...",
+          "where stages end: the costliest costs least; equally many blocks each; behind these layers, each by its "
+          "name or by how many it makes of those that 'rehearse models' lists; default prices",
+          "pipe"},
          read_cut},
     Word{{"copies", "A+B+...",
           "stages that A, B, ... of the N ranks have, which take turns over the micro-batches and sum their gradients; "
@@ -94,6 +105,36 @@ constexpr std::array features{
             [](const Asked& a) { return a.plan.pipeline == "pipedream"; }, conflicts_of_pipedream},
 };
 
+/// The ranks of all stages together.
+void complete_copies(Plan& plan, std::int64_t& size) {
+    if (plan.stage_copies.empty()) return;
+    if (plan.stage_copies.size() == 1) {
+        throw InputError(
+            fmt::format("copies={0}: of one stage, which needs no pipeline: write data={0}, or the copies "
+                        "of each stage, like 2+1",
+                        plan.stage_copies.front()));
+    }
+    const std::int64_t all = std::reduce(plan.stage_copies.begin(), plan.stage_copies.end(), std::int64_t{0});
+    if (size == 0) size = all;
+    if (size != all) {
+        throw InputError(fmt::format("copies={}: stages of {} ranks, but pipe={}; write pipe={}",
+                                     fmt::join(plan.stage_copies, "+"), all, size, all));
+    }
+}
+
+/// As many layers of `cut=` as stages end before the last one; how many stages, where nothing else says it.
+void complete_cuts(Plan& plan) {
+    if (plan.cuts.empty()) return;
+    const auto pieces = static_cast<std::int64_t>(plan.cuts.size()) + 1;
+    std::int64_t& size = plan.mesh.axes[at(axis_index(plan.mesh, "pipe"))].size;
+    if (size == 0 && pieces % plan.chunks == 0) size = pieces / plan.chunks;
+    const std::int64_t stages = plan.stage_copies.empty() ? size : static_cast<std::int64_t>(plan.stage_copies.size());
+    if (pieces == stages * plan.chunks) return;
+    throw InputError(fmt::format(
+        "cut={}: {} parts of the network, but {} stages{}: name {} layers", fmt::join(plan.cuts, "+"), pieces, stages,
+        plan.chunks > 1 ? fmt::format(" of {} chunks", plan.chunks) : "", stages * plan.chunks - 1));
+}
+
 void complete(Plan& plan) {
     const bool interleaved = plan.pipeline == "interleaved";
     if (plan.chunks > 1 && !interleaved) {
@@ -102,20 +143,9 @@ void complete(Plan& plan) {
     if (interleaved && plan.chunks == 1) throw InputError("schedule=interleaved needs at least 2 chunks");
     if (plan.chunks == 0) plan.chunks = interleaved ? 2 : 1;
     const int pipe = axis_index(plan.mesh, "pipe");
-    if (pipe < 0 || plan.stage_copies.empty()) return;
-    if (plan.stage_copies.size() == 1) {
-        throw InputError(
-            fmt::format("copies={0}: of one stage, which needs no pipeline: write data={0}, or the copies "
-                        "of each stage, like 2+1",
-                        plan.stage_copies.front()));
-    }
-    const std::int64_t all = std::reduce(plan.stage_copies.begin(), plan.stage_copies.end(), std::int64_t{0});
-    std::int64_t& size = plan.mesh.axes[at(pipe)].size;
-    if (size == 0) size = all;
-    if (size != all) {
-        throw InputError(fmt::format("copies={}: stages of {} ranks, but pipe={}; write pipe={}",
-                                     fmt::join(plan.stage_copies, "+"), all, size, all));
-    }
+    if (pipe < 0) return;
+    complete_copies(plan, plan.mesh.axes[at(pipe)].size);
+    complete_cuts(plan);
 }
 
 }  // namespace

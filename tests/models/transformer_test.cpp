@@ -30,6 +30,26 @@ TEST(Transformers, HaveThePublishedParameters) {
     EXPECT_NEAR(static_cast<double>(parameters(load_network("gpt3-175b"))), 174'600e6, 50e6);
 }
 
+// A head of two scores has 2 h + 2 parameters in place of h^2 + 3 h, and the words' products are gone; of the masked
+// ones 20 of 128 and 80 of 512 are left, max_predictions_per_seq of BERT's programs.
+TEST(Transformers, AreAskedForMaskedWordsOrForAnswers) {
+    const Network words = load_network("bert-large@128"), masked = load_network("bert-large-masked@128");
+    const Network answers = load_network("bert-large-squad@128");
+    EXPECT_EQ(parameters(masked), parameters(words));
+    EXPECT_EQ(parameters(answers), parameters(words) - (1024 * 1024 + 3 * 1024) + 2 * 1024 + 2);
+    const auto rows = [](const Network& network) { return std::get<SoftmaxLoss>(network.layers.back().op).rows; };
+    EXPECT_EQ(rows(words), 128);
+    EXPECT_EQ(rows(masked), 20);
+    EXPECT_EQ(rows(load_network("bert-base-masked")), 80);
+    EXPECT_EQ(rows(load_network("bert-base-masked@2")), 2);
+    EXPECT_EQ(rows(answers), 128);
+    // 1,024 x (1,024 + 30,522) multiply-adds a token of the head, of which 108 of 128 need none; of answers all.
+    const double token = 2.0 * 1024 * (1024 + 30522);
+    const auto of = [](const Network& network) { return flops(network, Pass::forward).value; };
+    EXPECT_NEAR(of(words) - of(masked), 108 * token, 4e-3 * 108 * token) << "biases, GELU, norm and loss are 0.2 %";
+    EXPECT_NEAR(of(words) - of(answers), 128 * token, 4e-3 * 128 * token);
+}
+
 struct Megatron {
     const char* name;
     double billions;  // as in table 1: to a tenth

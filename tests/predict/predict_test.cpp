@@ -120,6 +120,9 @@ TEST(Predict, AFrameworkCostsWhatItMoves) {
     const Seconds one_core = step_of(setup_of(job, 1)).time;
     job.framework.update_rate = Bandwidth{2e6};
     EXPECT_NEAR((one_core - step_of(setup_of(job, 1)).time).value, bytes / 2e6, 1e-3 * bytes / 2e6);
+    const Seconds half = step_of(setup_of(job, 1)).time;
+    job.framework.update_passes = 0;
+    EXPECT_NEAR((half - step_of(setup_of(job, 1)).time).value, bytes / 2e6, 1e-3 * bytes / 2e6) << "no update";
 }
 
 // Each copy reads and writes the gradients once, at the memory bandwidth, where ranks share them.

@@ -121,6 +121,7 @@ TEST(Plans, OfFourRanksGiveTheGradientsOfOne) {
                                 "pipe=2:microbatches=4,data=2",
                                 "data=2,pipe=2:schedule=gpipe:microbatches=2",
                                 "pipe=4:microbatches=8",
+                                "pipe=4:microbatches=4:cut=2+3+6",
                                 "pipe=2:microbatches=2,tensor=2",
                                 "data=2,pipe=2:schedule=interleaved:microbatches=2",
                                 "data:zero=2:microbatches=2",

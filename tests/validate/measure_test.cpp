@@ -18,6 +18,8 @@ const StepResult step{Seconds{0.5}, 100, 4, 6e9};
 TEST(Measure, OfAStep) {
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::throughput}), 200);
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::step, .unit = 1e-3}), 500);
+    // Three samples are told of for every two trained.
+    EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::throughput, .counted = 1.5}), 300);
     // 1,200 samples take 6 s, a tenth of a minute; ten epochs a minute.
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::epoch, .unit = 60, .dataset = 1200}), 0.1);
     EXPECT_DOUBLE_EQ(figure_of(step, {.measure = Measure::training, .unit = 60, .dataset = 1200, .epochs = 10}), 1);
@@ -50,6 +52,7 @@ TEST(Measure, OfACollective) {
 
 TEST(Measure, AFigureTellsOfItsStep) {
     const Metric all[] = {{.measure = Measure::throughput, .unit = 2},
+                          {.measure = Measure::throughput, .counted = 1.5},
                           {.measure = Measure::step, .unit = 1e-3},
                           {.measure = Measure::epoch, .unit = 60, .dataset = 1e6},
                           {.measure = Measure::training, .unit = 3600, .dataset = 1e6, .epochs = 90},
@@ -76,6 +79,7 @@ TEST(Measure, IsNamedByTheMetricOrASetting) {
     EXPECT_DOUBLE_EQ(y.dataset, 1281167);
     EXPECT_THAT([&] { (void)metric_of(row, {}, Measure::epoch); },
                 ThrowsMessage<InputError>(HasSubstr("how many samples an epoch has is not said")));
+    EXPECT_DOUBLE_EQ(metric_of(row, {{"counted", "100/70"}}, Measure::throughput).counted, 100.0 / 70);
     row.columns["metric"] = "top1_accuracy";
     EXPECT_EQ(measure_of(row, {}), std::nullopt);
 }
