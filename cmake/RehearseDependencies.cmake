@@ -39,6 +39,7 @@ find_package(Protobuf REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
 
 pkg_check_modules(simgrid QUIET IMPORTED_TARGET simgrid>=3.32)
 rehearse_option(SIM "${simgrid_FOUND}" "predict: simulated timelines (SimGrid ${simgrid_VERSION})" "SimGrid 3.32 or later (libsimgrid-dev)")
@@ -197,7 +198,7 @@ if(REHEARSE_TESTS)
 endif()
 
 set(REHEARSE_LIBRARIES "fmt ${fmt_VERSION}, CLI11 ${CLI11_VERSION}, nlohmann-json ${nlohmann_json_VERSION}, \
-toml++ ${tomlplusplus_VERSION}, protobuf ${Protobuf_VERSION}, zlib ${ZLIB_VERSION_STRING}, hwloc ${hwloc_VERSION}, re2 ${re2_VERSION}")
+toml++ ${tomlplusplus_VERSION}, protobuf ${Protobuf_VERSION}, zlib ${ZLIB_VERSION_STRING}, hwloc ${hwloc_VERSION}, pugixml ${pugixml_VERSION}, re2 ${re2_VERSION}")
 
 # What `rehearse --version --verbose` prints below its version: the compiler, the libraries that are always needed, and
 # the summary of this configuration.

