@@ -49,7 +49,10 @@ for target in "${targets[@]}"; do
     corpus=build/fuzz/corpus/$target found=build/fuzz/found/$target log=build/fuzz/$target.log
     mkdir -p "$corpus" "$found"
     # Its entropic schedule goes through all features of all inputs at each execution: two thirds of the time of `onnx`.
-    options=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -entropic=0 -artifact_prefix="$found/")
+    options=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -entropic=0 -reload=0 -artifact_prefix="$found/")
+    # No longer than a seed that is a whole file: those of 30 kB and more are one long word, and each input would be as long.
+    longest=$(find "tests/data/fuzz/$target" -type f -size -24k -printf '%s\n' | sort -n | tail -1)
+    [ "$target" = onnx ] || options+=(-max_len=$((longest > 256 ? longest : 256)))
     dictionary=$(dictionary_of "$target")
     [ -z "$dictionary" ] || options+=(-dict="fuzz/dictionaries/$dictionary.dict")
     if [ "$target" = onnx ] && [ ! -f "$corpus/test_abs" ]; then fuzz/onnx_seeds.py "$corpus" >> build/fuzz/build.log 2>&1; fi
@@ -59,7 +62,7 @@ for target in "${targets[@]}"; do
     # A finding ends the process: another goes on while there is time. (libFuzzer's forks do so by themselves, but begin
     # anew every few seconds, and read the whole corpus each time.)
     while left=$((end - SECONDS)) began=$SECONDS && [ $left -gt 0 ]; do
-        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" \
+        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0:malloc_context_size=1:quarantine_size_mb=16 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" \
             -max_total_time="$left" "$corpus" "tests/data/fuzz/$target" >> "$log" 2>&1 && break
         [ $SECONDS -gt $((began + 1)) ] || break # over a seed: it would be the next one's, too
     done
