@@ -28,7 +28,7 @@
                    (map (lambda (option) (string-append "-DREHEARSE_" option "=OFF")) '#$options-off))))
   (native-inputs (map specification->package '("pkg-config" "protobuf" "python")))
   (inputs (map specification->package
-               '("fmt" "tomlplusplus" "nlohmann-json" "cli11" "protobuf" "zlib" "hwloc" "re2" "simgrid"
+               '("fmt" "tomlplusplus" "nlohmann-json" "cli11" "protobuf" "zlib" "hwloc" "pugixml" "re2" "simgrid"
                  "openmpi" "google-highway" "google-benchmark" "onnx" "hdf5" "sqlite" "cairo" "qtbase"
                  "python" "pybind11")))
   (home-page "https://github.com/rehearse/rehearse")

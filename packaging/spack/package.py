@@ -38,6 +38,7 @@ class Rehearse(CMakePackage):
     depends_on("cli11")
     depends_on("protobuf")
     depends_on("hwloc")
+    depends_on("pugixml")
     depends_on("re2")
     depends_on("zlib-api")
     depends_on("simgrid@3.32:", when="+sim")

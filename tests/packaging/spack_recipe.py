@@ -18,9 +18,10 @@ RECIPE = ROOT / "packaging" / "spack" / "package.py"
 INTERNAL = {"CLI", "FUZZ", "TESTS", "CUDNN"}  # of developers; CUDNN goes with CUDA, TESTS with --test
 LIBRARIES = {  # as CMake finds them: the package of Spack's builtin repository
     "fmt": "fmt", "tomlplusplus": "tomlplusplus", "nlohmann_json": "nlohmann-json", "CLI11": "cli11", "Protobuf": "protobuf",
-    "ZLIB": "zlib-api", "hwloc": "hwloc", "re2": "re2", "simgrid": "simgrid", "hwy": "highway", "ONNX": "onnx", "MPI": "mpi",
-    "benchmark": "benchmark", "SQLite3": "sqlite", "cairo": "cairo", "hdf5": "hdf5", "CUDAToolkit": "cuda", "Qt6": "qt-base",
-    "Python3": "python", "pybind11": "py-pybind11", "GTest": "googletest", "PkgConfig": "pkgconfig"}
+    "ZLIB": "zlib-api", "hwloc": "hwloc", "pugixml": "pugixml", "re2": "re2", "simgrid": "simgrid", "hwy": "highway",
+    "ONNX": "onnx", "MPI": "mpi", "benchmark": "benchmark", "SQLite3": "sqlite", "cairo": "cairo", "hdf5": "hdf5",
+    "CUDAToolkit": "cuda", "Qt6": "qt-base", "Python3": "python", "pybind11": "py-pybind11", "GTest": "googletest",
+    "PkgConfig": "pkgconfig"}
 
 
 class Recorder(types.ModuleType):

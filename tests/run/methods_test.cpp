@@ -338,7 +338,8 @@ TEST(Methods, RefuseWhatIsNotExecuted) {
     };
     if (ranks() != 3) GTEST_SKIP() << "its plans are for three ranks";
     EXPECT_THAT(refusal("server=2:copies=2,data=1"), testing::HasSubstr("leave out place and copies"));
-    EXPECT_THAT(refusal("server=1,data=1,tensor=2"), testing::HasSubstr("tensor beside data"));
+    EXPECT_THAT(refusal("server=1,data=1:kfac=1,tensor=2"),
+                testing::HasSubstr("kfac with server and layers that ranks share"));
     EXPECT_THAT(refusal("data:local=2", {.unlocked = 2}), testing::HasSubstr("--momentum 0"));
     EXPECT_THAT(refusal("data:local=2", {.unlocked = 3, .momentum = 0}), testing::HasSubstr("3 threads share 2"));
     EXPECT_THAT(refusal("data:learners=2", {.learner_paces = {1}}), testing::HasSubstr("2 numbers"));
