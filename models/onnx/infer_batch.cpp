@@ -70,7 +70,7 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
     } else if (type == "Gemm") {
         axis = 0;
     } else if (type == "MatMul") {
-        const bool by_vector = in(node, 1 - first).dims.value_or(Shape{}).size() == 1;
+        const bool by_vector = first < 2 && in(node, 1 - first).dims.value_or(Shape{}).size() == 1;
         const int summed = first == 0 ? rank_in - 1 : rank_in - 2;
         axis = by_vector ? batch - (batch > summed ? 1 : 0) : rank - rank_in + batch;
     } else if (type == "Einsum") {
