@@ -31,6 +31,15 @@ std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Sha
     return places;
 }
 
+bool none_twice(const std::vector<std::int32_t>& places) {
+    if (places.empty()) return true;
+    std::vector<bool> taken(static_cast<std::size_t>(std::ranges::max(places)) + 1);
+    return std::ranges::all_of(places, [&](std::int32_t place) {
+        const auto at = static_cast<std::size_t>(place);
+        return !taken[at] && (taken[at] = true);
+    });
+}
+
 // Whether several nodes take a tensor, or one that cuts it.
 bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
     const auto& readers = graph.readers_of(tensor);
@@ -59,11 +68,7 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
                           in_parts(graph, tensor);
         const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
         bool each_once = all_of_it || part || (!cut.empty() && read && !value.computed);
-        if (value.places) {
-            std::vector<std::int32_t> sorted = *value.places;
-            std::ranges::sort(sorted);
-            each_once = each_once && std::ranges::adjacent_find(sorted) == sorted.end();
-        }
+        if (each_once && value.places) each_once = none_twice(*value.places);
         all.order += 'w';
         all.tensors.push_back(part && each_once           ? fmt::format("{}[{}]", tensor, value.places->front())
                               : cut.empty() || !each_once ? tensor

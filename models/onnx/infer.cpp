@@ -37,11 +37,6 @@ int element_of(const onnx::NodeProto& node, int output, const Value& first) {
     return first.element;
 }
 
-bool moves_alone(const onnx::NodeProto& node) {
-    return is_one_of(node.op_type(), {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather",
-                                      "Expand", "Concat", "Identity", "Cast", "Split", "Tile"});
-}
-
 }  // namespace
 
 bool multiplies(const onnx::NodeProto& node) {
@@ -223,39 +218,6 @@ double Inference::most_kept(const Value& value) const {
                              return dim > 0 && dim % graph_.batch_ == 0;
                          });
     return samples || value.weights.empty() ? most_for_running : std::max(most_for_running, graph_.held_);
-}
-
-// Moves the numbers of the initializer's elements as the node moves the elements.
-void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
-    if (!moves_alone(node)) return;
-    Value* from = nullptr;
-    for (const std::string& input : node.input()) {
-        const auto found = graph_.values_.find(input);
-        if (found == graph_.values_.end() || found->second.weights.empty()) continue;
-        if (from != nullptr) return;
-        from = &found->second;
-    }
-    const std::int64_t whole = elements(graph_.dims(value.weights.front()).value_or(Shape{}));
-    if (from == nullptr || !from->moved || !from->dims || whole > std::numeric_limits<std::int32_t>::max()) return;
-    constexpr std::int64_t most_without_values = 1 << 26;  // a few bytes of a file claim any size
-    if (whole > most_without_values && !graph_.value(value.weights.front()).data) return;
-    if (elements(*value.dims) > std::max(whole, most_without_values)) return;  // picked again and again
-    std::vector<double> numbers(static_cast<std::size_t>(elements(*from->dims)));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    if (from->places) numbers.assign(from->places->begin(), from->places->end());
-    const Data kept = std::exchange(from->data, std::make_shared<const std::vector<double>>(std::move(numbers)));
-    const Data places = values(node, *value.dims, output);
-    from->data = kept;
-    if (!places || places->size() != static_cast<std::size_t>(elements(*value.dims))) return;
-    value.moved = true;
-    bool as_they_lie = static_cast<std::int64_t>(places->size()) == whole;
-    for (std::size_t i = 0; as_they_lie && i < places->size(); ++i)
-        as_they_lie = (*places)[i] == static_cast<double>(i);
-    if (as_they_lie) {
-        value.data = graph_.value(value.weights.front()).data;
-    } else {
-        value.places = std::make_shared<const std::vector<std::int32_t>>(places->begin(), places->end());
-    }
 }
 
 }  // namespace rehearse::models

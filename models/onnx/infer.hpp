@@ -91,6 +91,10 @@ private:
     int samples_of_constant(const onnx::NodeProto& node, const Shape& shape) const;
     bool repeats_beside_sequences(const onnx::NodeProto& node, const Shape& shape) const;
     double most_kept(const Value& value) const;
+
+    // infer_places.cpp
+    std::optional<std::vector<std::int32_t>> places_moved(const onnx::NodeProto& node, int output, Value& from,
+                                                          const Shape& shape) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
 
     // infer_values_moved.cpp
@@ -112,5 +116,11 @@ private:
 
 /// Operators whose results hold integers or truth values.
 bool makes_integers(const onnx::NodeProto& node);
+
+/// Operators whose results are elements of what they take, none computed.
+bool moves_alone(const onnx::NodeProto& node);
+
+/// How far apart, in the operand of shape `from`, neighbours of what a Transpose makes of it lie.
+Sizes steps_of_transpose(const onnx::NodeProto& node, const Shape& from);
 
 }  // namespace rehearse::models

@@ -13,6 +13,15 @@ using Values = std::vector<double>;
 
 }  // namespace
 
+Sizes steps_of_transpose(const onnx::NodeProto& node, const Shape& from) {
+    const Sizes strides = strides_of(from);
+    const auto perm = list(node, "perm");
+    Sizes steps(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i)
+        steps[i] = strides[perm ? static_cast<std::size_t>((*perm)[i]) : from.size() - 1 - i];
+    return steps;
+}
+
 Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape& shape) const {
     const std::string& type = node.op_type();
     const Data& x = in(node, 0).data;
@@ -56,14 +65,9 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
     if (type != "Slice" && type != "Transpose") return nullptr;
     // Element i of the result is element `offset + strides * indices` of the operand.
     const Sizes strides = strides_of(from);
-    Sizes steps(shape.size());
+    Sizes steps = type == "Transpose" ? steps_of_transpose(node, from) : strides;
     std::int64_t offset = 0;
-    if (type == "Transpose") {
-        const auto perm = list(node, "perm");
-        for (std::size_t i = 0; i < shape.size(); ++i)
-            steps[i] = strides[perm ? static_cast<std::size_t>((*perm)[i]) : shape.size() - 1 - i];
-    } else {
-        steps = strides;
+    if (type == "Slice") {
         auto starts = list(node, "starts");
         if (!starts) starts = known(node, 1);
         if (!starts) return nullptr;

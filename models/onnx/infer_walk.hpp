@@ -41,9 +41,18 @@ void walk(const Shape& to, const std::array<Sizes, operands>& steps, std::array<
           const Use& use) {
     Sizes index(to.size(), 0);
     const auto count = static_cast<std::size_t>(elements(to));
-    for (std::size_t i = 0; i < count; ++i) {
-        use(i, at);
-        for (std::size_t d = to.size(); d-- > 0;) {
+    const auto line = static_cast<std::size_t>(to.empty() ? 1 : to.back());
+    std::array<std::int64_t, operands> step{};  // along a line: what lies behind one another in the last dimension
+    for (std::size_t k = 0; k < operands && !to.empty(); ++k) step[k] = steps[k].back();
+    for (std::size_t i = 0; i < count;) {
+        std::array<std::int64_t, operands> in_line = at;
+        const std::size_t end = i + line;
+        use(i, in_line);
+        while (++i < end) {  // no step past its end, which 64 bits need not hold
+            for (std::size_t k = 0; k < operands; ++k) in_line[k] += step[k];
+            use(i, in_line);
+        }
+        for (std::size_t d = to.empty() ? 0 : to.size() - 1; d-- > 0;) {
             const bool over = ++index[d] == to[d];
             for (std::size_t k = 0; k < operands; ++k) at[k] += over ? steps[k][d] * (1 - to[d]) : steps[k][d];
             if (!over) break;

@@ -7,6 +7,8 @@
 // The patches of a transposed convolution are those of the image with zeros between its pixels.
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <span>
 
 #include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
@@ -38,22 +40,40 @@ Three at(std::int64_t index, const Three& sizes) {
     return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
 }
 
+// What each tap reads along an axis for each result: row `tap`, column `result`.
+std::vector<std::int64_t> reads(const Move& move, std::size_t axis) {
+    std::vector<std::int64_t> made;
+    for (std::int64_t tap = 0; tap < move.kernel[axis]; ++tap)
+        for (std::int64_t o = 0; o < move.to[axis]; ++o) made.push_back(move.read(axis, o, tap));
+    return made;
+}
+
+// Every channel reads as the first one does, a whole image further on.
 std::vector<std::int32_t> patches(const Move& move, std::int64_t channels) {
+    const std::int64_t taps = volume(move.kernel);
+    const std::array<std::vector<std::int64_t>, 3> read{reads(move, 0), reads(move, 1), reads(move, 2)};
     std::vector<std::int32_t> places;
-    const std::int64_t taps = volume(move.kernel), pixels = volume(move.to);
-    places.reserve(static_cast<std::size_t>(channels * taps * pixels));
-    for (std::int64_t row = 0; row < channels * taps; ++row) {
-        const Three tap = at(row % taps, move.kernel);
-        for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-            const Three made = at(pixel, move.to);
-            Three read{};
-            for (std::size_t axis = 0; axis < 3; ++axis) read[axis] = move.read(axis, made[axis], tap[axis]);
-            const bool inside = std::ranges::none_of(read, [](std::int64_t each) { return each < 0; });
-            const std::int64_t place =
-                row / taps * volume(move.from) + (read[0] * move.from[1] + read[1]) * move.from[2] + read[2];
-            places.push_back(inside ? static_cast<std::int32_t>(place) : -1);
+    places.reserve(static_cast<std::size_t>(channels * taps * volume(move.to)));
+    for (std::int64_t t = 0; t < taps; ++t) {
+        const Three tap = at(t, move.kernel);
+        std::array<std::span<const std::int64_t>, 3> line;
+        for (std::size_t axis = 0; axis < 3; ++axis)
+            line[axis] = std::span{read[axis]}.subspan(static_cast<std::size_t>(tap[axis] * move.to[axis]),
+                                                       static_cast<std::size_t>(move.to[axis]));
+        for (const std::int64_t d : line[0]) {
+            for (const std::int64_t h : line[1]) {
+                const bool outside = d < 0 || h < 0;
+                const std::int64_t row = (d * move.from[1] + h) * move.from[2];
+                for (const std::int64_t w : line[2])
+                    places.push_back(outside || w < 0 ? -1 : static_cast<std::int32_t>(row + w));
+            }
         }
     }
+    const std::size_t of_one = places.size();
+    const auto image = static_cast<std::int32_t>(volume(move.from));
+    places.resize(of_one * static_cast<std::size_t>(channels));
+    for (std::size_t i = of_one; i < places.size(); ++i)
+        places[i] = places[i - of_one] < 0 ? -1 : places[i - of_one] + image;
     return places;
 }
 
@@ -64,7 +84,8 @@ public:
     Unfolded(Import& import, const onnx::NodeProto& node) : import_(import), node_(node) {}
 
     std::string put(const Convolution& conv, const Shape& image, int from) {
-        constexpr std::int64_t most = 1 << 28;  // elements of a sample's patches
+        // Elements of a sample's patches: of those that a run picks each has a number of its own.
+        const std::int64_t most = import_.graph.keeps_values() ? 1 << 26 : 1 << 28;
         const Shape made = conv.output;
         const Window& w = conv.window;
         const Move move{three(image),
@@ -76,7 +97,8 @@ public:
                         conv.transposed};
         const std::int64_t channels = image[0], groups = conv.groups, taps = volume(move.kernel);
         const std::int64_t rows = channels / groups * taps, filters = made[0] / groups, pixels = volume(move.to);
-        if (channels * taps > most / pixels) return "its patches are too large for a product";
+        const bool numbered = volume(move.from) <= std::numeric_limits<std::int32_t>::max() / channels;
+        if (channels * taps > most / pixels || !numbered) return "its patches are too large for a product";
         int weights = import_.bring(node_, node_.input(1));
         if (conv.transposed) {  // {channels, filters / groups, taps}
             weights = view(weights, {groups, channels / groups, filters, taps});

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which element of its initializer each element of a weight is that was moved on the way to its reader.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "models/onnx/infer.hpp"
+#include "models/onnx/infer_walk.hpp"
+
+namespace rehearse::models {
+namespace {
+
+using Places = std::vector<std::int32_t>;
+
+bool keeps_order(const onnx::NodeProto& node) {
+    return is_one_of(node.op_type(), {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"});
+}
+
+Places transposed(const onnx::NodeProto& node, const Value& from, const Shape& shape) {
+    Places places(static_cast<std::size_t>(elements(shape)));
+    const Sizes steps = steps_of_transpose(node, *from.dims);
+    walk<1>(shape, {steps}, {}, [&](std::size_t i, const auto& at) {
+        places[i] = from.places ? (*from.places)[place(at[0])] : static_cast<std::int32_t>(at[0]);
+    });
+    return places;
+}
+
+bool in_order(const Places& places) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+        if (places[i] != static_cast<std::int32_t>(i)) return false;
+    return true;
+}
+
+}  // namespace
+
+bool moves_alone(const onnx::NodeProto& node) {
+    return keeps_order(node) ||
+           is_one_of(node.op_type(), {"Transpose", "Slice", "Gather", "Expand", "Concat", "Split", "Tile"});
+}
+
+// The places of what a node makes that takes one value of weights, whose places are put where its numbers would be.
+std::optional<Places> Inference::places_moved(const onnx::NodeProto& node, int output, Value& from,
+                                              const Shape& shape) const {
+    if (node.op_type() == "Transpose") return transposed(node, from, shape);
+    std::vector<double> numbers(static_cast<std::size_t>(elements(*from.dims)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    if (from.places) numbers.assign(from.places->begin(), from.places->end());
+    const Data kept = std::exchange(from.data, std::make_shared<const std::vector<double>>(std::move(numbers)));
+    const Data places = values(node, shape, output);
+    from.data = kept;
+    if (!places || places->size() != static_cast<std::size_t>(elements(shape))) return std::nullopt;
+    return Places(places->begin(), places->end());
+}
+
+// Moves the numbers of the initializer's elements as the node moves the elements.
+void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
+    if (!moves_alone(node)) return;
+    Value* from = nullptr;
+    for (const std::string& input : node.input()) {
+        const auto found = graph_.values_.find(input);
+        if (found == graph_.values_.end() || found->second.weights.empty()) continue;
+        if (from != nullptr) return;
+        from = &found->second;
+    }
+    const std::int64_t whole = elements(graph_.dims(value.weights.front()).value_or(Shape{}));
+    if (from == nullptr || !from->moved || !from->dims || whole > std::numeric_limits<std::int32_t>::max()) return;
+    const Data& stored = graph_.value(value.weights.front()).data;
+    constexpr std::int64_t most_without_values = 1 << 26;  // a few bytes of a file claim any size
+    if (whole > most_without_values && !stored) return;
+    if (elements(*value.dims) > std::max(whole, most_without_values)) return;  // picked again and again
+    if (keeps_order(node)) {
+        value.moved = true, value.places = from->places;
+        if (!value.places) value.data = stored;
+        return;
+    }
+    auto places = places_moved(node, output, *from, *value.dims);
+    if (!places) return;
+    value.moved = true;
+    if (static_cast<std::int64_t>(places->size()) == whole && in_order(*places)) {
+        value.data = stored;
+    } else {
+        value.places = std::make_shared<const Places>(std::move(*places));
+    }
+}
+
+}  // namespace rehearse::models
