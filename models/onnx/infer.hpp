@@ -111,6 +111,7 @@ private:
     int batch_of_reshape(const Value& from, const Shape& shape, std::int64_t& lead) const;
 
     OnnxGraph& graph_;
+    std::int64_t followed_ = 0;  ///< elements of weights without values whose places were followed
     mutable std::string why_;
 };
 

@@ -20,10 +20,14 @@ bool keeps_order(const onnx::NodeProto& node) {
 
 Places transposed(const onnx::NodeProto& node, const Value& from, const Shape& shape) {
     Places places(static_cast<std::size_t>(elements(shape)));
+    std::int32_t* const to = places.data();
     const Sizes steps = steps_of_transpose(node, *from.dims);
-    walk<1>(shape, {steps}, {}, [&](std::size_t i, const auto& at) {
-        places[i] = from.places ? (*from.places)[place(at[0])] : static_cast<std::int32_t>(at[0]);
-    });
+    if (from.places) {
+        const std::int32_t* const before = from.places->data();
+        walk<1>(shape, {steps}, {}, [to, before](std::size_t i, const auto& at) { to[i] = before[at[0]]; });
+    } else {
+        walk<1>(shape, {steps}, {}, [to](std::size_t i, const auto& at) { to[i] = static_cast<std::int32_t>(at[0]); });
+    }
     return places;
 }
 
@@ -67,7 +71,8 @@ void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
     const std::int64_t whole = elements(graph_.dims(value.weights.front()).value_or(Shape{}));
     if (from == nullptr || !from->moved || !from->dims || whole > std::numeric_limits<std::int32_t>::max()) return;
     const Data& stored = graph_.value(value.weights.front()).data;
-    constexpr std::int64_t most_without_values = 1 << 26;  // a few bytes of a file claim any size
+    // A few bytes of a file claim any size: weights without values are followed as far as its nodes make them likely.
+    constexpr std::int64_t most_without_values = 1 << 26, most_together = 1 << 25, most_a_node = 1 << 21;
     if (whole > most_without_values && !stored) return;
     if (elements(*value.dims) > std::max(whole, most_without_values)) return;  // picked again and again
     if (keeps_order(node)) {
@@ -75,6 +80,9 @@ void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
         if (!value.places) value.data = stored;
         return;
     }
+    if (!stored) followed_ += elements(*value.dims);
+    const auto nodes = static_cast<std::int64_t>(graph_.written_.size());
+    if (!stored && followed_ > std::max(most_together, nodes * most_a_node)) return;
     auto places = places_moved(node, output, *from, *value.dims);
     if (!places) return;
     value.moved = true;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "models/onnx/infer.hpp"
 
@@ -35,28 +37,46 @@ inline Sizes steps_of(const Shape& from, const Shape& to) {
     return steps;
 }
 
+template <std::size_t operands, std::size_t... each>
+void advance(std::array<std::int64_t, operands>& at, const std::array<std::int64_t, operands>& by,
+             std::index_sequence<each...>) {
+    ((at[each] += by[each]), ...);
+}
+
 /// Calls `use(i, places)` for each element of `to` in order: where it is in each operand, whose first one is at `at`.
 template <std::size_t operands, typename Use>
 void walk(const Shape& to, const std::array<Sizes, operands>& steps, std::array<std::int64_t, operands> at,
           const Use& use) {
-    Sizes index(to.size(), 0);
     const auto count = static_cast<std::size_t>(elements(to));
+    if (count == 0) return;
+    constexpr auto each = std::make_index_sequence<operands>{};
     const auto line = static_cast<std::size_t>(to.empty() ? 1 : to.back());
-    std::array<std::int64_t, operands> step{};  // along a line: what lies behind one another in the last dimension
-    for (std::size_t k = 0; k < operands && !to.empty(); ++k) step[k] = steps[k].back();
+    struct Dimension {  // but the last one, whose elements are a line
+        std::int64_t size, index;
+        std::array<std::int64_t, operands> step, back;  // to the next one, and from the last one to the first
+    };
+    std::vector<Dimension> dimensions;
+    std::array<std::int64_t, operands> in_line{};
+    for (std::size_t d = 0; d < to.size(); ++d) {
+        Dimension dimension{to[d], 0, {}, {}};
+        for (std::size_t k = 0; k < operands; ++k) dimension.step[k] = steps[k][d];
+        for (std::size_t k = 0; k < operands; ++k) dimension.back[k] = steps[k][d] * (1 - to[d]);
+        if (d + 1 < to.size()) dimensions.push_back(dimension);
+        in_line = dimension.step;
+    }
     for (std::size_t i = 0; i < count;) {
-        std::array<std::int64_t, operands> in_line = at;
+        std::array<std::int64_t, operands> here = at;
         const std::size_t end = i + line;
-        use(i, in_line);
+        use(i, here);
         while (++i < end) {  // no step past its end, which 64 bits need not hold
-            for (std::size_t k = 0; k < operands; ++k) in_line[k] += step[k];
-            use(i, in_line);
+            advance(here, in_line, each);
+            use(i, here);
         }
-        for (std::size_t d = to.empty() ? 0 : to.size() - 1; d-- > 0;) {
-            const bool over = ++index[d] == to[d];
-            for (std::size_t k = 0; k < operands; ++k) at[k] += over ? steps[k][d] * (1 - to[d]) : steps[k][d];
+        for (auto d = dimensions.rbegin(); d != dimensions.rend(); ++d) {
+            const bool over = ++d->index == d->size;
+            advance(at, over ? d->back : d->step, each);
             if (!over) break;
-            index[d] = 0;
+            d->index = 0;
         }
     }
 }
