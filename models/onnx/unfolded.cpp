@@ -87,6 +87,7 @@ public:
         // Elements of a sample's patches: of those that a run picks each has a number of its own.
         const std::int64_t most = import_.graph.keeps_values() ? 1 << 26 : 1 << 28;
         const Shape made = conv.output;
+        if (made.size() != image.size()) return fmt::format("{} is no image that it makes of one", to_string(made));
         const Window& w = conv.window;
         const Move move{three(image),
                         three(made),
