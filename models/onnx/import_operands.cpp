@@ -8,28 +8,10 @@
 
 #include "models/onnx/importer.hpp"
 #include "models/onnx/infer.hpp"
+#include "models/onnx/infer_walk.hpp"
 
 namespace rehearse::models {
 namespace {
-
-// Which element of its one initializer each element of the sample takes that a weight is spread over.
-std::vector<std::int32_t> chosen(const Value& value, const Shape& own, const Shape& sample) {
-    std::vector<std::int32_t> places(static_cast<std::size_t>(elements(sample)));
-    std::int64_t inner = 1, within = 1;
-    std::vector<std::int64_t> at(places.size(), 0);
-    for (std::size_t d = sample.size(); d-- > 0; inner *= sample[d]) {
-        const std::size_t missing = sample.size() - own.size();
-        if (d < missing) break;
-        for (std::size_t i = 0; own[d - missing] > 1 && i < at.size(); ++i)
-            at[i] += static_cast<std::int64_t>(i) / inner % sample[d] * within;
-        within *= own[d - missing];
-    }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        const auto place = static_cast<std::size_t>(at[i]);
-        places[i] = value.places ? (*value.places)[place] : static_cast<std::int32_t>(place);
-    }
-    return places;
-}
 
 bool none_twice(const std::vector<std::int32_t>& places) {
     if (places.empty()) return true;
@@ -82,7 +64,7 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
             if (broadcast(*read, sample) != sample)
                 graph.fail(node, fmt::format("'{}' of {} does not broadcast to {}", name, to_string(*read),
                                              to_string(sample)));
-            all.given.places.back() = chosen(value, *read, sample);
+            all.given.places.back() = places_along(value, sample, steps_of(*read, sample));
         }
     }
 }

@@ -18,10 +18,17 @@ bool keeps_order(const onnx::NodeProto& node) {
     return is_one_of(node.op_type(), {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"});
 }
 
-Places transposed(const onnx::NodeProto& node, const Value& from, const Shape& shape) {
+bool in_order(const Places& places) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+        if (places[i] != static_cast<std::int32_t>(i)) return false;
+    return true;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> places_along(const Value& from, const Shape& shape, const Sizes& steps) {
     Places places(static_cast<std::size_t>(elements(shape)));
     std::int32_t* const to = places.data();
-    const Sizes steps = steps_of_transpose(node, *from.dims);
     if (from.places) {
         const std::int32_t* const before = from.places->data();
         walk<1>(shape, {steps}, {}, [to, before](std::size_t i, const auto& at) { to[i] = before[at[0]]; });
@@ -31,14 +38,6 @@ Places transposed(const onnx::NodeProto& node, const Value& from, const Shape& s
     return places;
 }
 
-bool in_order(const Places& places) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (places[i] != static_cast<std::int32_t>(i)) return false;
-    return true;
-}
-
-}  // namespace
-
 bool moves_alone(const onnx::NodeProto& node) {
     return keeps_order(node) ||
            is_one_of(node.op_type(), {"Transpose", "Slice", "Gather", "Expand", "Concat", "Split", "Tile"});
@@ -47,7 +46,7 @@ bool moves_alone(const onnx::NodeProto& node) {
 // The places of what a node makes that takes one value of weights, whose places are put where its numbers would be.
 std::optional<Places> Inference::places_moved(const onnx::NodeProto& node, int output, Value& from,
                                               const Shape& shape) const {
-    if (node.op_type() == "Transpose") return transposed(node, from, shape);
+    if (node.op_type() == "Transpose") return places_along(from, shape, steps_of_transpose(node, *from.dims));
     std::vector<double> numbers(static_cast<std::size_t>(elements(*from.dims)));
     std::iota(numbers.begin(), numbers.end(), 0);
     if (from.places) numbers.assign(from.places->begin(), from.places->end());

@@ -81,4 +81,8 @@ void walk(const Shape& to, const std::array<Sizes, operands>& steps, std::array<
     }
 }
 
+/// Which element of its initializer each element of `shape` takes whose neighbours lie `steps` apart in the weight
+/// `from`.
+std::vector<std::int32_t> places_along(const Value& from, const Shape& shape, const Sizes& steps);
+
 }  // namespace rehearse::models
