@@ -47,7 +47,7 @@ bool is_whole(const Schedule& schedule, const Origin& origin, const Layer& layer
 
 std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     std::vector<Placed> all;
     for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
         const Layer& layer = part.network.layers[i];
@@ -59,14 +59,14 @@ std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
             each.weights = {true, at(parameters(layer.op))};
             each.statistics = {true, at(statistics(layer.op))};
         } else {
-            each.weights = places_at(indices_of_weights(schedule, origin, layer.op, coordinates));
+            each.weights = places_at(indices_of_weights(schedule, origin, layer.op, along));
         }
         if (norm != nullptr && !each.statistics.all) {
             // Channels are cut as gamma, the first tensor, is.
             std::vector<Cut> cuts;
             std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
             const auto& own = std::get<BatchNorm>(layer.op);
-            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, coordinates);
+            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, along);
             std::vector<std::int64_t> both;
             for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
                 for (const std::int64_t channel : channels) both.push_back(first + channel);
