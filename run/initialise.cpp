@@ -58,7 +58,7 @@ void initialise(const Op& op, std::uint64_t seed, std::span<float> weights) {
 
 // Each layer of the whole network is drawn as a whole, then cut.
 void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, RankIndex rank, std::uint64_t seed) {
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     for (std::size_t i = 0; i < count_; ++i) {
         const Origin& origin = part.origins[i];
         if (origin.layer < 0 || layers_[i].weights.empty()) continue;
@@ -77,7 +77,7 @@ void Tensors::initialise_parameters(const Schedule& schedule, const Part& part, 
         }
         std::vector<float> drawn(at(parameters(whole.op))), kept;
         draw(drawn);
-        for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, coordinates)) {
+        for (const std::int64_t index : indices_of_weights(schedule, origin, part.network.layers[i].op, along)) {
             kept.push_back(index == padding ? 0 : drawn[at(index)]);
         }
         assign(parameters_of(static_cast<int>(i)).weights, kept);

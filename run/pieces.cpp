@@ -9,8 +9,15 @@
 
 namespace rehearse::run {
 
+std::vector<std::int64_t> places_on(const Mesh& mesh, RankIndex rank) {
+    std::vector<std::int64_t> places = coordinates(mesh, rank);
+    for (auto axis = static_cast<int>(mesh.axes.size()); is_axis(mesh, axis); ++axis)
+        places.push_back(place_on(mesh, axis, rank));
+    return places;
+}
+
 std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own, std::span<const Cut> cuts,
-                                           std::span<const std::int64_t> coordinates) {
+                                           std::span<const std::int64_t> along) {
     std::vector<std::int64_t> indices{0};
     for (std::size_t dim = 0; dim < whole.size(); ++dim) {
         std::vector<std::int64_t> kept;  // of this dimension
@@ -20,7 +27,7 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own,
         } else {
             const std::int64_t block = whole[dim] / cut->blocks, piece = own[dim] / cut->blocks;
             for (std::int64_t b = 0; b < cut->blocks; ++b) {
-                const std::int64_t first = coordinates[at(cut->axis)] * piece;
+                const std::int64_t first = along[at(cut->axis)] * piece;
                 for (std::int64_t i = first; i < first + piece; ++i) {
                     kept.push_back(i < block ? b * block + i : padding);
                 }
@@ -39,7 +46,7 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own,
 }
 
 std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
-                                             std::span<const std::int64_t> coordinates) {
+                                             std::span<const std::int64_t> along) {
     std::vector<std::int64_t> indices;
     if (origin.layer < 0) return indices;
     const std::vector<WeightTensor> whole = weights(schedule.network.layers[at(origin.layer)].op), mine = weights(op);
@@ -53,7 +60,7 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
                                  [&](const Cut& cut) { return cut.tensor == tensor; });
             Shape own = mine[at(tensor - origin.tensor)].shape;
             if (origin.transposed) std::ranges::reverse(own);
-            for (const std::int64_t index : indices_of_piece(shape, own, cuts, coordinates)) {
+            for (const std::int64_t index : indices_of_piece(shape, own, cuts, along)) {
                 indices.push_back(index == padding ? padding : begin + index);
             }
         }

@@ -17,15 +17,18 @@ namespace rehearse::run {
 /// and stays so.
 inline constexpr std::int64_t padding = -1;
 
+/// Where a rank lies along all axes that the mesh knows: its coordinates, then its places on the joined ones.
+std::vector<std::int64_t> places_on(const Mesh& mesh, RankIndex rank);
+
 /// Where each element of a rank's piece of shape `own` lies in the whole tensor of shape `whole`, row-major; `cuts` are
-/// those of this tensor, `coordinates` the rank's on the mesh.
+/// those of this tensor, `along` the rank's places along all axes of the mesh.
 std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own, std::span<const Cut> cuts,
-                                           std::span<const std::int64_t> coordinates);
+                                           std::span<const std::int64_t> along);
 
 /// The weights of one layer of a part: where each of them lies among the weights of its layer of the whole network, or
 /// `padding`.
 std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
-                                             std::span<const std::int64_t> coordinates);
+                                             std::span<const std::int64_t> along);
 
 /// The shards whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` (-1: none) bring
 /// theirs together: those of all ranks at its place along it.

@@ -2,6 +2,7 @@
 #include "run/rank_context.hpp"
 
 #include "core/precision.hpp"
+#include "run/pieces.hpp"
 
 namespace rehearse::run {
 
@@ -10,7 +11,7 @@ RankContext::RankContext(const Schedule& of, RankIndex number, const KernelSelec
     : schedule(of),
       rank_class(of.classes.at(at(class_of(of, number)))),
       rank(number),
-      coordinates(rehearse::coordinates(of.mesh, number)),
+      coordinates(places_on(of.mesh, number)),
       device(selection.device),
       hyperparameters(with),
       kernels(schedule, rank_class, selection),

@@ -38,7 +38,7 @@ struct RankContext {
     const Schedule& schedule;
     const RankClass& rank_class;
     RankIndex rank;
-    std::vector<std::int64_t> coordinates;  // on the mesh
+    std::vector<std::int64_t> coordinates;  // along all axes of the mesh, then along joined ones
     kernels::Device* device;                // where the kernels run; null: the host
     Hyperparameters hyperparameters;
     KernelSet kernels;

@@ -120,6 +120,14 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                         "over both and over their copies (not in this version): leave out copies",
                         plan_.text, schedule.network.name));
     }
+    const bool has_tables = std::ranges::any_of(
+        stage.part.network.layers, [](const Layer& layer) { return rehearse::updates_directly(layer.op); });
+    if (has_tables && copies_of(own) > 1) {
+        throw InputError(
+            fmt::format("--plan '{}': a stage with copies has tables, whose rows each copy would update by its own "
+                        "micro-batches alone: give the stage that has them one copy",
+                        plan_.text));
+    }
     if (as_vectors && !stage.ties.empty()) {
         throw InputError(
             fmt::format("--plan '{}': network '{}' has a table that two stages share; each would have its part of the "

@@ -38,7 +38,16 @@ struct Placed {
     int layer = 0;  // of the part
     int whole = 0;
     Places weights{}, statistics{};
+    bool own = true;  // no rank before along the data axis, nor a copy of its stage, has the same numbers
 };
+
+/// Copies along the data axis have the same numbers, but of what that axis itself cuts (dense layers, tables).
+bool has_own(const Schedule& schedule, RankIndex rank, const Origin& origin) {
+    if (stage_of(schedule, rank).copy != 0) return false;
+    const int data = axis_index(schedule.mesh, "data");
+    return data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0 ||
+           std::ranges::any_of(origin.cuts, [&](const Cut& cut) { return runs_along(schedule.mesh, cut.axis, data); });
+}
 
 bool is_whole(const Schedule& schedule, const Origin& origin, const Layer& layer) {
     return origin.cuts.empty() && origin.tensor == 0 && !origin.transposed &&
@@ -47,26 +56,27 @@ bool is_whole(const Schedule& schedule, const Origin& origin, const Layer& layer
 
 std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     std::vector<Placed> all;
     for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
         const Layer& layer = part.network.layers[i];
         const Origin& origin = part.origins[i];
         if (origin.layer < 0 || layer.weights_of >= 0) continue;
         Placed each{static_cast<int>(i), origin.layer};
+        each.own = has_own(schedule, rank, origin);
         const auto* norm = std::get_if<BatchNorm>(&schedule.network.layers[at(origin.layer)].op);
         if (is_whole(schedule, origin, layer)) {
             each.weights = {true, at(parameters(layer.op))};
             each.statistics = {true, at(statistics(layer.op))};
         } else {
-            each.weights = places_at(indices_of_weights(schedule, origin, layer.op, coordinates));
+            each.weights = places_at(indices_of_weights(schedule, origin, layer.op, along));
         }
         if (norm != nullptr && !each.statistics.all) {
             // Channels are cut as gamma, the first tensor, is.
             std::vector<Cut> cuts;
             std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
             const auto& own = std::get<BatchNorm>(layer.op);
-            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, coordinates);
+            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, along);
             std::vector<std::int64_t> both;
             for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
                 for (const std::int64_t channel : channels) both.push_back(first + channel);
@@ -135,9 +145,20 @@ void take_numbers(std::span<const float> numbers, const std::vector<Placed>& lay
     require(next == numbers.size(), "a rank's numbers are those of its layers");
 }
 
-bool is_first_copy(const Schedule& schedule, RankIndex rank) {
-    const int data = axis_index(schedule.mesh, "data");
-    return (data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0) && stage_of(schedule, rank).copy == 0;
+/// The layers whose numbers this rank brings.
+std::vector<Placed> brought(const Schedule& schedule, RankIndex rank) {
+    std::vector<Placed> all = placed(schedule, rank);
+    std::erase_if(all, [](const Placed& each) { return !each.own; });
+    return all;
+}
+
+/// Whether a rank is the first of those that sum the gradients of a layer.
+bool is_first_of_sum(const Schedule& schedule, RankIndex rank, int layer) {
+    for (const Bucket& bucket : schedule.classes[at(class_of(schedule, rank))].part.buckets) {
+        if (std::ranges::find(bucket.layers, layer) == bucket.layers.end()) continue;
+        return bucket.axis < 0 || place_on(schedule.mesh, bucket.axis, rank) == 0;
+    }
+    return true;
 }
 
 /// Of the gradients a rank has the sums of its shard only.
@@ -219,22 +240,18 @@ Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, 
     join_shards(world, schedule, program);
     Checkpoint checkpoint = empty_checkpoint(schedule, with);
     checkpoint.program = program.state();
-    std::vector<float> numbers;
-    if (const RankIndex own{world.rank()}; is_first_copy(schedule, own)) {
-        const std::vector<Placed> layers = placed(schedule, own);
-        numbers = own_numbers(schedule, program, layers, with);
-        if (world.size() == 1) {
-            take_numbers(numbers, layers, checkpoint);
-            return checkpoint;
-        }
+    const std::vector<Placed> layers = brought(schedule, RankIndex{world.rank()});
+    std::vector<float> numbers = own_numbers(schedule, program, layers, with);
+    if (world.size() == 1) {
+        take_numbers(numbers, layers, checkpoint);
+        return checkpoint;
     }
     const std::vector<std::vector<std::byte>> all = world.gather(std::as_bytes(std::span{numbers}));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
         const RankIndex whose{rank};
-        if (!is_first_copy(schedule, whose)) continue;
         numbers.resize(all[rank].size() / sizeof(float));
         if (!numbers.empty()) std::memcpy(numbers.data(), all[rank].data(), all[rank].size());
-        take_numbers(numbers, placed(schedule, whose), checkpoint);
+        take_numbers(numbers, brought(schedule, whose), checkpoint);
     }
     return checkpoint;
 }
@@ -251,7 +268,6 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
     program.set_state(checkpoint.program);
     const float made_scale = checkpoint.program.made_scale;
     const RankIndex own_rank{world.rank()};
-    const bool first = is_first_copy(schedule, own_rank);
     for (const Placed& each : placed(schedule, own_rank)) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];
         const auto taken = [](const std::vector<float>& values, const Places& places) {
@@ -267,7 +283,8 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         assign(own.weights, taken(whole.weights, each.weights));
         assign(own.momentum, taken(whole.momentum, each.weights));
         if (!whole.second_moment.empty()) assign(own.second_moment, taken(whole.second_moment, each.weights));
-        if (whole.lagged.empty() || !first) continue;  // their sum is one copy's and nothing from the others
+        if (whole.lagged.empty() || !is_first_of_sum(schedule, own_rank, each.layer))
+            continue;  // their sum is one copy's and nothing from the others
         std::vector<float> lagged = taken(whole.lagged, each.weights);
         for (float& gradient : lagged) gradient *= made_scale;
         assign(own.gradients, lagged);

@@ -4,108 +4,20 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <optional>
 
-#include "core/error.hpp"
 #include "core/index.hpp"
-#include "core/methods/averaging.hpp"
 #include "core/methods/servers.hpp"
 #include "kernels/comm/idle.hpp"
 #include "kernels/comm/operation.hpp"
 #include "run/checkpoint/saver.hpp"
 #include "run/clock.hpp"
-#include "run/methods/averaging.hpp"
+#include "run/methods/server_weights.hpp"
 #include "run/methods/servers.hpp"
 #include "run/methods/workers.hpp"
-#include "run/random.hpp"
-#include "run/trainer.hpp"
 
 namespace rehearse::run {
 
 namespace {
-
-/// Gradients of dense layers from the sufficient factors that workers send instead.
-class Products {
-public:
-    explicit Products(const KernelSelection& selection) : selection_(selection) {}
-
-    void multiply(const PushPull& push_pull, std::span<const float> factors, kernels::View gradient) {
-        const Problem& problem = push_pull.work.front();
-        const std::size_t inputs = at(problem.batch * elements(input_shapes(problem.op).front()));
-        kernels::Buffers buffers;
-        buffers.src.emplace_back(factors.first(inputs));
-        buffers.diff_dst = factors.subspan(inputs);
-        buffers.diff_weights = gradient;
-        auto& kernel = kernels_[push_pull.bucket];
-        if (kernel == nullptr) {
-            const auto choices = kernels::choose_passes(problem.op, problem.batch, problem.type, selection_);
-            kernel = kernels::prepare(of(choices, problem.pass), problem, selection_.scratch_limit);
-        }
-        kernel->run(buffers);
-    }
-
-private:
-    const KernelSelection& selection_;
-    std::map<int, std::unique_ptr<kernels::Kernel>> kernels_;  // by bucket
-};
-
-/// What a server keeps of a rank of the workers, and does with what comes from there.
-class KeptPlace {
-public:
-    /// Of the first worker's rank.
-    KeptPlace(const Schedule& schedule, int server, RankIndex rank, const Options& options)
-        : schedule_(schedule),
-          selection_(selection_of(options, nullptr)),
-          kept_(kept_by_server(schedule, server, rank)),
-          program_(kept_, rank, selection_, key(options.seed, weights_of), hyperparameters_of(options)),
-          products_(selection_),
-          pushes_(pushes_of(schedule, rank)) {
-        std::erase_if(pushes_, [&](const PushPull* push) { return push->server != server; });
-        for (ReadyStep& ready : program_.steps()) update_of_[std::get<Update>(ready.step->action).bucket] = &ready;
-        for (const PushPull* push : pushes_) {
-            if (schedule.methods.get<Averaging>().momentum > 0)
-                last_[push->bucket] = floats_of(program_.tensors().bucket(push->bucket).weights);
-        }
-    }
-
-    const std::vector<const PushPull*>& pushes() const { return pushes_; }
-    void visit_state(const UseNumbers& use) {
-        program_.visit_own_state(use);
-        for (auto& [bucket, last] : last_) use(last);
-    }
-
-    /// What has come is in `memory`, where the answer is then.
-    void take(const PushPull& push, std::span<float> memory) {
-        const BucketTensors& bucket = program_.tensors().bucket(push.bucket);
-        const std::span<float> sent = memory.first(at(push.sent));
-        if (schedule_.methods.get<Averaging>().period > 0) return pull(sent, push.bucket);
-        if (sends_factors(push)) {
-            products_.multiply(push, sent, bucket.applied);
-        } else {
-            unpack_gradients(schedule_, sent, bucket.applied);
-        }
-        program_.compute(*update_of_.at(push.bucket), 0, 0);
-        std::ranges::copy(std::span<const float>{bucket.weights}, memory.begin());
-    }
-
-private:
-    void pull(std::span<float> model, int bucket) {
-        const Averaging& by = schedule_.methods.get<Averaging>();
-        const std::span<float> average = program_.tensors().bucket(bucket).weights;
-        const auto last = last_.find(bucket);
-        if (last == last_.end()) return pull_average(by.elastic, model, average);
-        pull_average(by, model, average, last->second);
-    }
-
-    const Schedule& schedule_;
-    KernelSelection selection_;
-    Schedule kept_;
-    Program program_;
-    Products products_;
-    std::vector<const PushPull*> pushes_;
-    std::map<int, ReadyStep*> update_of_;     // by bucket
-    std::map<int, std::vector<float>> last_;  // by bucket: where the average was, if it goes on by its last step
-};
 
 /// A rank of a worker as a server sees it: the gradients that come next, then the weights that go back.
 class Sender {
@@ -333,37 +245,6 @@ std::pair<std::vector<Served>, Attended> serve_who_is_there(const kernels::Commu
     Attendance attendance{job, schedule, options.steps, options.patience};
     shard.serve(0, options.steps, [&](std::span<const RankIndex> heard) { return attendance.goes_on(heard); });
     return {shard.log(), attendance.conclude()};
-}
-
-ServerLogs share_logs(const kernels::Communicator& job, const Schedule& schedule, const std::vector<Served>& own) {
-    ServerLogs logs;
-    for (std::int64_t server = 0; server < schedule.methods.get<Servers>().count; ++server) {
-        const std::int64_t root = job.size() - schedule.methods.get<Servers>().count + server;
-        std::vector<Served>& log = logs.emplace_back();
-        if (job.rank() == root) log = own;
-        std::uint64_t count = log.size();
-        job.broadcast(std::as_writable_bytes(std::span{&count, 1}), root, kernels::considerate());
-        log.resize(count);
-        if (count > 0) job.broadcast(std::as_writable_bytes(std::span{log}), root, kernels::considerate());
-    }
-    return logs;
-}
-
-std::vector<std::int64_t> staleness(const ServerLogs& logs) {
-    std::vector<std::int64_t> counts;
-    for (const std::vector<Served>& log : logs) {
-        std::map<std::pair<int, int>, std::int64_t> updates;        // by stage and bucket
-        std::map<std::pair<int, std::int64_t>, std::int64_t> last;  // by bucket and rank: the update that it got
-        for (const Served& served : log) {
-            const std::int64_t before = updates[{served.stage, served.bucket}]++;
-            const auto known = last.try_emplace({served.bucket, served.rank}, 0).first;
-            const std::size_t stale = at(before - known->second);
-            if (counts.size() <= stale) counts.resize(stale + 1);
-            ++counts[stale];
-            known->second = before + 1;
-        }
-    }
-    return counts;
 }
 
 }  // namespace rehearse::run

@@ -52,12 +52,12 @@ std::vector<std::int64_t> beginnings(Program& whole) {
 
 Places places_of(const Schedule& schedule, const std::vector<std::int64_t>& begins, RankIndex rank, int bucket) {
     const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     Places places;
     for (const int layer : part.buckets[at(bucket)].layers) {
         const Origin& origin = part.origins[at(layer)];
         const Op& op = part.network.layers[at(layer)].op;
-        for (const std::int64_t place : indices_of_weights(schedule, origin, op, coordinates)) {
+        for (const std::int64_t place : indices_of_weights(schedule, origin, op, along)) {
             places.of.push_back(place == padding ? padding : begins[at(origin.layer)] + place);
         }
         places.ends.push_back(places.of.size());

@@ -14,7 +14,7 @@ std::vector<KeptBucket> kept_buckets(const Schedule& schedule) {
     for (int stage = 0; stage < stages(schedule); ++stage) {
         for (const RankIndex rank : pushing_ranks_of(schedule, stage)) {
             const RankClass& own = schedule.classes[at(class_of(schedule, rank))];
-            const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+            const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
             for (const PushPull* push : pushes_of(schedule, rank)) {
                 const bool known = std::ranges::any_of(
                     all, [&](const KeptBucket& other) { return other.rank == rank && other.index == push->bucket; });
@@ -24,7 +24,7 @@ std::vector<KeptBucket> kept_buckets(const Schedule& schedule) {
                 for (const int layer : bucket.layers) {
                     const Origin& origin = own.part.origins[at(layer)];
                     const Op& op = own.part.network.layers[at(layer)].op;
-                    kept.pieces.push_back({origin.layer, indices_of_weights(schedule, origin, op, coordinates)});
+                    kept.pieces.push_back({origin.layer, indices_of_weights(schedule, origin, op, along)});
                 }
                 all.push_back(std::move(kept));
             }

@@ -71,7 +71,7 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     const bool by_bits = std::ranges::any_of(methods_of(schedule), &MethodRow::by_bits);
     const bool measured = !by_bits || rounds_apart(schedule);
     for (int i = 1; i <= perturbations && measured; ++i) changed.push_back(whole.train(rank, i));
-    const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     // What is sent in 16 bits is rounded once by each rank, and by each of their additions; from the next step on the
     // gradients of all stages hang on it.
     double rounding = 0;
@@ -107,7 +107,7 @@ GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own,
     for (std::size_t i = 0; i < own.part().network.layers.size(); ++i) {
         const Origin& origin = own.part().origins[i];
         const std::vector<std::int64_t> places =
-            indices_of_weights(schedule, origin, own.part().network.layers[i].op, coordinates);
+            indices_of_weights(schedule, origin, own.part().network.layers[i].op, along);
         if (places.empty()) continue;
         const LayerTensors mine = own.tensors().layer(static_cast<int>(i));
         std::vector<float> gradients = floats_of(own.tensors().parameters_of(static_cast<int>(i)).applied);

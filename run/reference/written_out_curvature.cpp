@@ -136,14 +136,14 @@ std::map<int, std::set<Piece>> pieces_of(const Schedule& schedule) {
     std::map<int, std::set<Piece>> pieces;
     for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
         const Part& part = schedule.classes[at(class_of(schedule, rank))].part;
-        const std::vector<std::int64_t> coordinates = rehearse::coordinates(schedule.mesh, rank);
+        const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
         for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
             const Op& op = part.network.layers[i].op;
             const std::optional<MatMul> own = as_dense(op);
             if (!own) continue;
             const Op& whole_op = schedule.network.layers[at(part.origins[i].layer)].op;
             const MatMul whole = as_dense(whole_op).value();
-            const std::vector<std::int64_t> places = indices_of_weights(schedule, part.origins[i], op, coordinates);
+            const std::vector<std::int64_t> places = indices_of_weights(schedule, part.origins[i], op, along);
             const bool filters = is_convolution(whole_op);
             Piece piece;
             for (std::int64_t l = 0; l < input_rows(*own); ++l) {

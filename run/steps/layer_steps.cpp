@@ -64,7 +64,8 @@ void LayerSteps::prepare_kernel(ReadyStep& ready, const Compute& compute) {
         if (reads_integers(op)) break;
         buffers.src.emplace_back(rank_.tensors.layer(input, compute.micro_batch).output);
     }
-    buffers.weights = versions_.of(own.weights, compute.micro_batch);
+    // No backward pass reads rows: they are those that all updates so far have left, and are updated where they are.
+    buffers.weights = updates_directly(op) ? own.weights : versions_.of(own.weights, compute.micro_batch);
     buffers.workspace = own.workspace;
     if (const Given* given = given_of(compute.layer)) {
         buffers.fixed = given->fixed;

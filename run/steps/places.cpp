@@ -18,7 +18,9 @@ void find_shared_tables(const RankContext& rank, Blocks& blocks, int bag) {
     const auto& mine = std::get<EmbeddingBag>(rank.part().network.layers[at(bag)].op);
     const auto& whole = std::get<EmbeddingBag>(rank.schedule.network.layers[at(rank.part().origins[at(bag)].layer)].op);
     if (mine.samples == 1) return;
-    const std::int64_t own = rank.coordinates[at(axis_index(rank.schedule.mesh, "data"))];
+    const Origin& origin = rank.part().origins[at(bag)];
+    require(origin.cuts.size() == 1, "tables are shared along one axis");
+    const std::int64_t own = rank.coordinates[at(origin.cuts.front().axis)];
     const std::int64_t ids = mine.tables * mine.lookups;
     for (std::int64_t i = 0; i < ids; ++i) blocks.ids.push_back(own * ids + i);
     blocks.whole_ids = whole.tables * whole.lookups;

@@ -22,6 +22,7 @@ public:
     ContextSplitter(const Network& network, const ContextAxis& axis)
         : PartMaker(network, axis.name, axis.index, axis.parts),
           ring_(axis.ring),
+          pieces_(axis.pieces),
           readers_(consumers(network)),
           held_(network.layers.size()) {}
 
@@ -43,6 +44,7 @@ private:
         bool rows = false;
         int other = -1;
         bool own_rows = false;  // the layer was computed for the rank's rows alone
+        bool piece = false;     // of which each tensor rank has a piece
     };
 
     const Layer& layer() const { return network_.layers[index_]; }
@@ -76,6 +78,11 @@ private:
     std::vector<Cut> first_dimension(std::int64_t rows, int tensor = 0) const {
         return {{tensor, 0, axis_, ring_ ? rows / parts_ : 1}};
     }
+    bool reads_piece() {
+        bool some = false;
+        for (std::size_t i = 0; i < layer().inputs.size(); ++i) some = some || source(i).piece;
+        return some;
+    }
 
     int communicate(Movement movement, int from, Label label, Shape shape) {
         Communication op{.movement = movement, .axis = axis_name_, .shape = std::move(shape), .parts = parts_};
@@ -104,6 +111,12 @@ private:
 
     /// Every rank computes the layer as it is.
     Held on_all() {
+        if (reads_piece()) {
+            throw InputError(
+                fmt::format("network '{}': '{}' would have pieces of a sequence in another order than their places: "
+                            "leave out sequence=on, or context",
+                            network_.name, layer().name));
+        }
         std::vector<int> inputs;
         for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(lying(source(i), false));
         return {made(layer().op, std::move(inputs), {static_cast<int>(index_), 0, {}, {}}), false};
@@ -114,7 +127,8 @@ private:
         for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(lying(source(i), true));
         Origin origin{static_cast<int>(index_), 0, std::move(cuts), {}};
         if (weights_read(op) > 0) origin.summed = {axis_};
-        return {made(std::move(op), std::move(inputs), std::move(origin)), true, -1, true};
+        const bool piece = reads_piece();
+        return {made(std::move(op), std::move(inputs), std::move(origin)), true, -1, true, piece};
     }
     int made(Op op, std::vector<int> inputs, Origin origin) {
         const int index = append(layer(), std::move(op), std::move(inputs), std::move(origin));
@@ -163,9 +177,11 @@ private:
         const Layer& of = network_.layers[table];
         if (std::get<Embedding>(of.op).positions == 0) return words;
         const Shape shape = shape_of(words.at);
+        const std::vector<Cut> own =
+            words.piece ? std::vector<Cut>{{1, 0, pieces_, 1}} : first_dimension(shape.front() * parts_, 1);
         words.at = append(Label{of}.with(".positions"),
                           Elementwise{.function = "add", .shape = shape, .inputs = {shape}, .weights = {shape}},
-                          {words.at}, {static_cast<int>(table), 1, first_dimension(shape.front() * parts_, 1), {}});
+                          {words.at}, {static_cast<int>(table), 1, own, {}});
         return words;
     }
 
@@ -202,7 +218,10 @@ private:
     }
     Held split(const Activation& op) { return shaped(op); }
     Held split(const Add& op) { return shaped(op); }
-    Held split(const Dropout& op) { return shaped(op, first_dimension(op.shape.front())); }
+    Held split(const Dropout& op) {
+        if (reads_piece()) return shaped(op, {{0, 0, pieces_, 1}});
+        return shaped(op, first_dimension(op.shape.front()));
+    }
     template <typename Shaped>
     Held shaped(Shaped op, std::vector<Cut> cuts = {}) {
         if (!can_be_in_rows()) return on_all();
@@ -246,12 +265,30 @@ private:
     Held split(const Communication& op) {
         const bool whole = op.movement == Movement::sum || op.movement == Movement::copy;
         const bool features = op.dim == 1 && (op.movement == Movement::gather || op.movement == Movement::slice);
-        if (op.shape.size() != 2 || !(whole || features)) return on_all();
-        const Held made = shaped(op);
+        const bool pieces = pieces_ >= 0 && op.dim == 0 && op.axis == "tensor";
+        if (op.shape.size() != 2 || !(whole || features || pieces)) return on_all();
+        const Held made = pieces ? in_pieces(op) : shaped(op);
         const auto from = at(layer().inputs.front());
         const auto* table = std::get_if<Embedding>(&network_.layers[from].op);
-        const bool of_words = table != nullptr && op.movement == Movement::sum && source(0).rows && cuts_table(*table);
+        const bool sums = op.movement == Movement::sum || op.movement == Movement::reduce_scatter;
+        const bool of_words = table != nullptr && sums && held_[from].own_rows && cuts_table(*table);
         return of_words ? with_positions(made, from) : made;
+    }
+
+    /// From a rank's rows, which all its tensor ranks have, to each one's piece of them, or back.
+    Held in_pieces(const Communication& op) {
+        const bool scatters = op.movement == Movement::slice || op.movement == Movement::reduce_scatter;
+        const std::int64_t parts = parts_ * (scatters ? op.parts : 1);
+        if (op.shape.front() % parts != 0) {
+            throw InputError(fmt::format(
+                "network '{}': {} ranks cannot share the {} rows of '{}' evenly: leave out sequence=on", network_.name,
+                parts_ * op.parts, op.shape.front() * (scatters ? 1 : op.parts), layer().name));
+        }
+        Communication mine = op;
+        mine.shape.front() /= parts_;
+        Held made = by_rows(std::move(mine));
+        made.piece = scatters;
+        return made;
     }
 
     /// A rank of more ranks than heads of keys has a copy of the one that its queries ask (grouped-query attention).
@@ -325,6 +362,7 @@ private:
     Held split(const auto&) { return on_all(); }
 
     bool ring_;
+    int pieces_;
     std::vector<std::vector<int>> readers_;
     std::vector<Held> held_;       // by layer of the whole
     std::vector<int> weights_at_;  // by layer of the whole: of the part, which has its weights

@@ -87,7 +87,8 @@ private:
     void add(int i, const Op& op, std::vector<int> inputs, bool shared) {
         const Layer& layer = network_.layers[at(i)];
         Origin origin{i, 0, {}, {}};
-        if (parts_ > 1 && weights_read(op) > 0) origin.summed = {axis_};
+        // Rows of tables are updated where they are, by the gradients of all samples.
+        if (parts_ > 1 && weights_read(op) > 0 && !updates_directly(op)) origin.summed = {axis_};
         const std::int64_t group = inputs.empty() || layer.inputs.empty() ? 1 : held_[at(layer.inputs.front())].group;
         const int made = append(layer, op, std::move(inputs), std::move(origin));
         if (layer.weights_of >= 0) part_.network.layers.back().weights_of = held_[at(layer.weights_of)].own;

@@ -97,7 +97,7 @@ constexpr std::array features{
     Feature{"pipe", "pipe=2,data", [](const Asked& a) { return has_axis(a.plan, "pipe"); }},
     Feature{
         "scatter=on", "pipe=2:scatter=on,tensor=2", [](const Asked& a) { return a.plan.scatter; }, {}, needs_tensor},
-    Feature{"copies", "pipe=4:copies=2+1+1", [](const Asked& a) { return !a.plan.stage_copies.empty(); },
+    Feature{"copies", "pipe=4:copies=1+2+1", [](const Asked& a) { return !a.plan.stage_copies.empty(); },
             conflicts_of_copies},
     Feature{"interleaved", "pipe=2:schedule=interleaved,data",
             [](const Asked& a) { return a.plan.pipeline == "interleaved"; }},

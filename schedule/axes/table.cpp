@@ -175,12 +175,12 @@ constexpr std::array spatial_features{
 
 constexpr std::array conflicts_of_context{
     Conflict{"spatial", When::never, "tokens have no pixels"},
-    Conflict{"sequence=on", When::later, "pieces of pieces of a sequence would lie in another order"},
     Conflict{"tables=shared", When::never, "rows of tables are no sequence"},
     Conflict{"local", When::never, "gradients of shared tokens are sums"},
     Conflict{"dense=vectors", When::never, "gradients of shared tokens are sums"},
 };
 constexpr std::array conflicts_of_ring{
+    Conflict{"sequence=on", When::later, "pieces of what ranks have by turns would lie in another order"},
     Conflict{"recompute=attention", When::never, "it makes again what a ring never keeps"},
 };
 constexpr std::array needs_context{Need{"context", "context=N", "the ring is of its ranks"}};
@@ -192,9 +192,7 @@ constexpr std::array context_features{
 };
 
 constexpr std::array conflicts_of_expert{
-    Conflict{"spatial", When::later, "experts take whole samples' tokens"},
     Conflict{"dense=shared", When::never, "ranks share experts, and no dense layer"},
-    Conflict{"tables=shared", When::later, "exchanges of tokens and of tables have not been put into one part"},
     Conflict{"shares", When::never, "ranks exchange as many slots with each other"},
     Conflict{"local", When::never, "there is one model"},
 };
@@ -211,8 +209,6 @@ constexpr std::array dense_features{
 
 constexpr std::array conflicts_of_tables{
     Conflict{"lag=1", When::never, "rows are updated as soon as their gradients have come"},
-    Conflict{"pipedream", When::later, "rows would be of other updates than a stage's other weights"},
-    Conflict{"copies", When::later, "each copy of a stage would have rows of its own"},
     Conflict{"microbatches", When::never, "rows are updated as soon as their gradients have come", "pipe",
              "let them go through stages: pipe=N"},
     Conflict{"microbatch", When::never, "rows are updated as soon as their gradients have come", "pipe",
@@ -230,6 +226,22 @@ constexpr std::array table_features{
             {},
             needs_tables},
 };
+
+/// The axis of the ranks that share tables: all with samples of their own, so that of tables, too, there is one of
+/// each.
+int axis_of_tables(const Plan& plan, Mesh& mesh) {
+    const int data = axis_index(mesh, "data"), expert = axis_index(mesh, "expert");
+    if (axis_size(mesh, "expert") == 1) return data;
+    const int first = std::min(data, expert), last = std::max(data, expert);
+    for (int between = first + 1; between < last; ++between) {
+        if (size_of(mesh, between) == 1) continue;
+        throw InputError(
+            fmt::format("--plan '{}': tables are shared along 'data' and 'expert' together, so no other axis may stand "
+                        "between them; move '{}'",
+                        plan.text, name_of(mesh, between)));
+    }
+    return join(mesh, first, last);
+}
 
 /// What `cut` makes; its InputError with the plan's text.
 template <typename Cut>
@@ -263,6 +275,19 @@ std::optional<Part> cut_spatial(const Network& network, const Plan& plan, Mesh& 
     return of_plan(plan, [&] { return split_spatial(network, axes, name_of(mesh, grid), plan.methods.get<Edges>()); });
 }
 
+/// The axis of the ranks that have pieces of a sequence: of a context rank's block each tensor rank has one.
+int axis_of_pieces(const Plan& plan, Mesh& mesh) {
+    const int context = axis_index(mesh, "context"), tensor = axis_index(mesh, "tensor");
+    if (axis_size(mesh, "tensor") == 1) return -1;
+    if (tensor != context + 1) {
+        throw InputError(
+            fmt::format("--plan '{}': with sequence=on each tensor rank has a piece of a context rank's tokens: write "
+                        "'tensor' right behind 'context'",
+                        plan.text));
+    }
+    return join(mesh, context, tensor);
+}
+
 std::optional<Part> cut_context(const Network& network, const Plan& plan, Mesh& mesh) {
     const std::int64_t parts = axis_size(mesh, "context");
     if (parts == 1) return std::nullopt;
@@ -273,7 +298,9 @@ std::optional<Part> cut_context(const Network& network, const Plan& plan, Mesh& 
                         "attention=kept",
                         plan.text));
     }
-    return of_plan(plan, [&] { return split_context(network, {"context", axis_index(mesh, "context"), parts, ring}); });
+    const int context = axis_index(mesh, "context");
+    const int pieces = plan.sequence ? axis_of_pieces(plan, mesh) : -1;
+    return of_plan(plan, [&] { return split_context(network, {"context", context, parts, ring, pieces}); });
 }
 
 std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {
@@ -290,7 +317,8 @@ std::optional<Part> cut_dense(const Network& network, const Plan& plan, Mesh& me
 
 std::optional<Part> cut_tables(const Network& network, const Plan& plan, Mesh& mesh) {
     if (!plan.share_tables) return std::nullopt;
-    return share_tables(network, "data", axis_index(mesh, "data"), axis_size(mesh, "data"), plan.bottom_on_one);
+    const int axis = axis_of_tables(plan, mesh);
+    return share_tables(network, name_of(mesh, axis), axis, size_of(mesh, axis), plan.bottom_on_one);
 }
 
 constexpr PlanAxis tensor{{tensor_words, tensor_features}, cut_tensor, true};

@@ -62,7 +62,9 @@ std::vector<int> axes_of_sums(const Part& part, Mesh& mesh, bool along_data) {
     std::vector<int> result;
     for (const Origin& origin : part.origins) {
         std::set<int> axes{origin.summed.begin(), origin.summed.end()};
-        const bool cut = std::ranges::find(origin.cuts, data, &Cut::axis) != origin.cuts.end();
+        const bool cut = data >= 0 && std::ranges::any_of(origin.cuts, [&](const Cut& each) {
+                             return runs_along(mesh, each.axis, data);
+                         });
         if (along_data && data >= 0 && !cut) axes.insert(data);
         result.push_back(joined(axes, mesh));
     }

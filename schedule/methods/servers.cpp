@@ -78,7 +78,7 @@ constexpr std::array conflicts_of_averages{
     Conflict{"dense=vectors", When::never, "no gradients are sent"},
 };
 constexpr std::array conflicts_of_groups{
-    Conflict{"tables=shared", When::later, "each group would have rows of its own, as ranks update them themselves"},
+    Conflict{"tables=shared", When::never, "servers update, and rows are updated by the ranks that have them"},
 };
 constexpr std::array conflicts_of_vectors{
     Conflict{"expert", When::never, "ranks that share experts sum their gradients"},

@@ -10,9 +10,10 @@
 #include <iostream>
 
 #include "core/error.hpp"
+#include "core/methods/lag.hpp"
 #include "run/trainer.hpp"
 #include "tests/run/checkpoints.hpp"
-#include "tests/run/networks.hpp"
+#include "tests/run/networks_of_every_kind.hpp"
 
 namespace rehearse::run {
 namespace {
@@ -26,9 +27,11 @@ Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
     return test::schedule_of(test::branches(), plan, Communicator::world().size(), 8, optimizer, precision);
 }
 
-Checkpoint trained(const Schedule& schedule, const std::string& folder, int steps, bool resume) {
+Checkpoint trained(const Schedule& schedule, const std::string& folder, int steps, bool resume,
+                   float momentum = Options{}.momentum) {
     const Communicator world = Communicator::world();
-    const Options options{.steps = steps, .learning_rate = 0.01F, .checkpoint = folder, .resume = resume};
+    const Options options{
+        .steps = steps, .learning_rate = 0.01F, .momentum = momentum, .checkpoint = folder, .resume = resume};
     train_on(world, schedule, options, {}, {});
     world.barrier();
     return load(newest(folder).value(), schedule);
@@ -57,6 +60,32 @@ TEST(Checkpoints, OnTheSamePlanAreTakenUpToTheBit) {
             EXPECT_EQ(resumed.program.updates, whole.program.updates);
             EXPECT_EQ(resumed.program.loss_scale, whole.program.loss_scale);
             expect_equal(whole, resumed);
+        }
+    }
+}
+
+// Columns of dense layers and tables lie on one data rank each, and of sums that lag keeps each has one first rank: all
+// of them are saved, and taken up once.
+TEST(Checkpoints, OfWhatDataRanksHaveOfTheirOwnAreWhole) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const auto scheduled = [](const Network& network, const char* plan) {
+        return test::schedule_of(network, plan, Communicator::world().size(), 8);
+    };
+    const std::vector<std::pair<Network, const char*>> cases{{test::tower(), "data:dense=shared"},
+                                                             {test::tower(), "data:dense=shared:lag=1"},
+                                                             {test::tiny_dlrm(4), "data:tables=shared"},
+                                                             {test::mixture(), "data=1:lag=1,expert"}};
+    for (const auto& [network, plan] : cases) {
+        SCOPED_TRACE(fmt::format("{}, {}", network.name, plan));
+        const Schedule schedule = scheduled(network, plan);
+        const Folder at_once, in_two, copied;
+        const Checkpoint whole = trained(schedule, at_once.path(), 4, false, 0);
+        trained(schedule, in_two.path(), 2, false, 0);
+        expect_equal(whole, trained(schedule, in_two.path(), 4, true, 0));
+        const bool lags = schedule.methods.get<Lag>().steps > 0;
+        const Checkpoint same = trained(scheduled(network, lags ? "data:lag=1" : "data"), copied.path(), 4, false, 0);
+        for (std::size_t i = 0; i < whole.layers.size(); ++i) {  // sums of 16 terms of about 1, in another order
+            EXPECT_THAT(whole.layers[i].weights, testing::Pointwise(testing::FloatNear(1e-4F), same.layers[i].weights));
         }
     }
 }

@@ -89,6 +89,28 @@ TEST(SharedSequences, GiveTheGradientsOfOneRank) {
     }
 }
 
+/// Of each rank's block its tensor ranks have pieces between the layers that are cut; of tables that all look up whole,
+/// too.
+TEST(SharedSequences, InPiecesOfTensorRanksGiveTheGradientsOfOneRank) {
+    const Network sentences = models::transformer({.name = "sentences",
+                                                   .kind = models::TransformerKind::encoder,
+                                                   .layers = 2,
+                                                   .hidden = 16,
+                                                   .heads = 4,
+                                                   .vocabulary = 24,
+                                                   .positions = 9,
+                                                   .segments = 2,
+                                                   .keep = 0.9},
+                                                  8);
+    const std::vector<Network> all{test::tiny_decoder(), test::grouped_heads(), sentences};
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 4) expect_gradients(all, {"context=2,tensor=2:sequence=on"});
+    if (ranks != 8) return;
+    expect_gradients(all, {"data=2:zero=1,context=2,tensor=2:sequence=on:recompute=on"});
+    expect_gradients({all[0]}, {"pipe=2:microbatches=2,context=2,tensor=2:sequence=on",
+                                "pipe=2:scatter=on:microbatches=2,context=2,tensor=2:sequence=on"});
+}
+
 /// Keys and values go around, of heads that share them, too; a causal rank sees nothing of its neighbour's first row.
 TEST(SharedSequences, ByARingGiveTheGradientsOfOneRank) {
     const std::int64_t ranks = Communicator::world().size();

@@ -263,6 +263,49 @@ inline Network mixture() {
     return n;
 }
 
+/// Images of which each channel, convolved, is a token for four experts.
+inline Network mixture_of_images() {
+    const Routing routing{.tokens = 4, .width = 16, .experts = 4, .capacity = 2, .group = 1};
+    Network n{.name = "mixture-of-images", .layers = {}};
+    const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    const int input = add(n, "input", Input{{2, 4, 4}}, {});
+    const Conv conv{.channels = 2, .height = 4, .width = 4, .filters = 4, .window = same, .bias = true};
+    const int bn = add(n, "bn", BatchNorm{4, 4, 4}, {add(n, "conv", conv, {input})});
+    const int relu = add(n, "relu", Activation{Nonlinearity::relu, {4, 4, 4}}, {bn});
+    const int tokens = add(n, "tokens", Flatten{{4, 4, 4}, {4, 16}}, {relu});
+    const int gate = add(n, "gate", MatMul{4, 4, 16, false}, {tokens});
+    int at = add(n, "dispatch", DispatchTokens{routing}, {tokens, gate});
+    at = add(n, "up", GroupedMatMul{.experts = 4, .rows = 2, .n = 6, .k = 16, .group = 1}, {at});
+    at = add(n, "down", GroupedMatMul{.experts = 4, .rows = 2, .n = 16, .k = 6, .group = 1, .bias = false}, {at});
+    at = add(n, "combine", CombineTokens{routing}, {at, gate});
+    at = add(n, "flatten", Flatten{{4, 16}}, {at});
+    add(n, "loss", SoftmaxLoss{3}, {add(n, "scores", MatMul{.m = 1, .n = 3, .k = 64}, {at})});
+    n.state = 8;
+    check(n);
+    return n;
+}
+
+/// Tables and numbers whose dot products are two tokens for four experts.
+inline Network mixture_of_tables() {
+    const Routing routing{.tokens = 2, .width = 7, .experts = 4, .capacity = 2, .group = 1};
+    Network n{.name = "mixture-of-tables", .layers = {}};
+    const int input = add(n, "input", Input{{6}}, {});
+    const int dense = add(n, "dense", MatMul{.m = 1, .n = 4, .k = 6}, {input});
+    const int ids = add(n, "ids", Input{{20}, 50}, {});
+    const int tables = add(n, "tables", EmbeddingBag{4, 5, 50, 4}, {ids});
+    const int both = add(n, "interaction", Interaction{5, 4}, {dense, tables});
+    const int tokens = add(n, "tokens", Flatten{{14}, {2, 7}}, {both});
+    const int gate = add(n, "gate", MatMul{2, 4, 7, false}, {tokens});
+    int at = add(n, "dispatch", DispatchTokens{routing}, {tokens, gate});
+    at = add(n, "up", GroupedMatMul{.experts = 4, .rows = 2, .n = 6, .k = 7, .group = 1}, {at});
+    at = add(n, "down", GroupedMatMul{.experts = 4, .rows = 2, .n = 7, .k = 6, .group = 1, .bias = false}, {at});
+    at = add(n, "combine", CombineTokens{routing}, {at, gate});
+    at = add(n, "flatten", Flatten{{2, 7}}, {at});
+    add(n, "loss", SoftmaxLoss{2}, {add(n, "scores", MatMul{.m = 1, .n = 2, .k = 14}, {at})});
+    check(n);
+    return n;
+}
+
 /// One host with as many devices as there are ranks.
 inline Schedule schedule_of(const Network& network, std::string_view plan, std::int64_t ranks, std::int64_t batch,
                             Optimizer optimizer = Optimizer::sgd, Precision precision = Precision::fp32) {

@@ -33,7 +33,9 @@ inline const std::vector<Network>& networks_of_every_kind() {
                                           mixed(),
                                           with_share(images()),
                                           with_share(tiny_decoder()),
-                                          with_share(mixture())};
+                                          with_share(mixture()),
+                                          mixture_of_images(),
+                                          mixture_of_tables()};
     return all;
 }
 

@@ -33,6 +33,20 @@ Network recommender() {
     return n;
 }
 
+void expect_tables_gradients(const Network& network, const char* plan, float rate, double most = 1e-4) {
+    SCOPED_TRACE(plan);
+    const Communicator world = Communicator::world();
+    const Schedule schedule = test::schedule_of(network, plan, world.size(), 4);
+    Options options{.steps = 3, .learning_rate = rate, .momentum = 0, .check_gradients = true};
+    options.single_rank =
+        std::make_shared<const Schedule>(test::schedule_of(network, "data", 1, micro_batch_size(schedule)));
+    const Result result = train_on(world, schedule, options, {}, {});
+    EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+    EXPECT_LT(result.gradient_tolerance, most);
+    options.momentum = 0.9F;
+    EXPECT_THROW(train_on(world, schedule, options, {}, {}), InputError);
+}
+
 // Its tables are drawn small: a rate at which rows move by more than rounding reaches.
 TEST(SharedTables, TrainAsOneRankDoes) {
     const Communicator world = Communicator::world();
@@ -44,24 +58,36 @@ TEST(SharedTables, TrainAsOneRankDoes) {
                                    "data:tables=shared:compress=1bit",
                                    "data:tables=shared:allreduce=adasum",
                                    "data:tables=shared:allreduce=adasum:combine=updates"};
-    // In a pipeline whose stage of the tables has all forward passes before the first backward one.
-    if (world.size() == 2) plans.push_back("pipe=2:microbatches=2,data=1:tables=shared");
+    // In a pipeline whose stage of the tables has all forward passes before the first backward one; or updates all its
+    // weights after each micro-batch, as it does rows.
+    if (world.size() == 2)
+        plans.insert(plans.end(), {"pipe=2:microbatches=2,data=1:tables=shared",
+                                   "pipe=2:schedule=pipedream:microbatches=4,data=1:tables=shared"});
     if (world.size() == 4)
         plans.insert(plans.end(), {"data=2:tables=shared,tensor=2", "pipe=2:microbatches=2,data=2:tables=shared",
                                    "data=2:tables=shared:zero=1,pipe=2:schedule=gpipe:microbatches=4",
-                                   "pipe=2:microbatches=2,data=2:tables=shared:allreduce=adasum"});
-    for (const char* plan : plans) {
-        SCOPED_TRACE(plan);
-        const Schedule schedule = test::schedule_of(recommender(), plan, world.size(), 4);
-        Options options{.steps = 3, .learning_rate = 2, .momentum = 0, .check_gradients = true};
-        options.single_rank =
-            std::make_shared<const Schedule>(test::schedule_of(recommender(), "data", 1, micro_batch_size(schedule)));
-        const Result result = train_on(world, schedule, options, {}, {});
-        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
-        EXPECT_LT(result.gradient_tolerance, 1e-4);
-        options.momentum = 0.9F;
-        EXPECT_THROW(train_on(world, schedule, options, {}, {}), InputError);
-    }
+                                   "pipe=2:microbatches=2,data=2:tables=shared:allreduce=adasum",
+                                   "pipe=2:schedule=pipedream:microbatches=4,data=2:tables=shared",
+                                   "pipe=4:copies=1+2+1:microbatches=4,data=1:tables=shared"});
+    for (const char* plan : plans)  // one that updates four times a step goes as far in smaller steps
+        expect_tables_gradients(recommender(), plan,
+                                std::string_view{plan}.find("pipedream") == std::string_view::npos ? 2 : 0.2F);
+}
+
+// A table of each for all ranks with samples of their own, whichever axis these lie along.
+TEST(SharedTables, WithSharedExpertsTrainAsOneRankDoes) {
+    const std::map<std::int64_t, std::vector<const char*>> plans{
+        {2, {"data=1:tables=shared,expert=2", "data=2:tables=shared,expert=1"}},
+        {4, {"data=2:tables=shared,expert=2", "expert=2,data=2:tables=shared:zero=2", "data=1:tables=shared,expert=4"}},
+        {8, {"data=2:tables=shared,expert=2,tensor=2", "pipe=2:microbatches=2,data=2:tables=shared,expert=2"}}};
+    for (const char* plan : plans.at(Communicator::world().size()))
+        expect_tables_gradients(test::mixture_of_tables(), plan, 1, 1e-3);
+}
+
+// Which each would update by its own micro-batches alone.
+TEST(SharedTables, OfAStageWithCopiesAreRefused) {
+    EXPECT_THROW(test::schedule_of(recommender(), "pipe=3:copies=2+1:microbatches=2,data=1:tables=shared", 3, 4),
+                 InputError);
 }
 
 /// Heads, a vocabulary and rows that eight ranks can share, with dropout.
@@ -123,6 +149,20 @@ TEST(SharedExperts, TrainAsOneRankDoes) {
     }
 }
 
+// What comes of images is gathered before the tokens choose: all that share an image choose alike.
+TEST(SharedExperts, OfSharedImagesTrainAsOneRankDoes) {
+    const std::map<std::int64_t, std::vector<const char*>> plans{
+        {2, {"expert=1,spatial=2"}},
+        {4, {"expert=2,spatial=2", "expert=2,spatial=2:edges=apart", "spatial=2,expert=2"}},
+        {8, {"data=2,expert=2,spatial=2", "expert=2,spatial=2x2", "pipe=2:microbatches=2,expert=2,spatial=2"}}};
+    for (const char* plan : plans.at(Communicator::world().size())) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(test::mixture_of_images(), plan, 4, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
 /// Four heads on eight ranks are computed by all; the tied table stays on one stage.
 void expect_transformers_gradients(const std::vector<const char*>& plans) {
     for (const std::int64_t heads : {4, 8}) {
@@ -143,10 +183,13 @@ TEST(TokenPlans, OfTransformersGiveTheGradientsOfOneRank) {
                                        "tensor:sequence=on:recompute=blocks", "tensor:async=on:recompute=blocks"});
     } else if (ranks == 4) {
         expect_transformers_gradients({"tensor", "tensor:sequence=on", "pipe=2:microbatches=2,tensor=2:async=on",
-                                       "data=2:microbatches=2,tensor=2:sequence=on",
+                                       "data=2:microbatches=2,tensor=2:sequence=on", "context=2,tensor=2:sequence=on",
+                                       "context=2,tensor=2:sequence=on:recompute=blocks",
                                        "data=2:zero=2,tensor=2:sequence=on"});
     } else if (ranks == 8) {
-        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on"});
+        expect_transformers_gradients({"tensor", "tensor:sequence=on", "data=2,tensor=4:sequence=on",
+                                       "data=2,context=2,tensor=2:sequence=on",
+                                       "pipe=2:microbatches=2,context=2,tensor=2:sequence=on"});
     }
 }
 

@@ -149,6 +149,44 @@ TEST(SplitContext, ByARingNeedsNoHeads) {
     EXPECT_THROW(split_context(one_block(), {"context", 0, 3, true}), InputError);
 }
 
+// Of 32 tokens rank (c, t) of 2 x 2 has block 2 c + t between the layers that are cut, with all weights of a norm, and
+// its 8 rows of the positions; the 16 of its block elsewhere.
+TEST(SplitContext, WithSequenceParallelismCutsBlocksOnceMore) {
+    const Network network = models::load_network("gpt-h64-a4-l1-v128@32");
+    const Schedule schedule = schedule_of(network, "context=2,tensor=2:sequence=on", 4, 1);
+    const Part& part = schedule.classes.front().part;
+    int norms = 0, positions = 0;
+    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
+        const Op& op = part.network.layers[i].op;
+        if (const auto* norm = std::get_if<LayerNorm>(&op); norm != nullptr && norm->rows == 8) {
+            EXPECT_EQ(part.origins[i].summed.size(), 2U);
+            ++norms;
+        }
+        if (const auto* attention = std::get_if<Attention>(&op)) {
+            EXPECT_EQ(attention->queries, 32);
+            EXPECT_EQ(attention->heads, 1);
+        }
+        const auto* sum = std::get_if<Elementwise>(&op);
+        if (sum == nullptr || sum->weights.empty()) continue;
+        EXPECT_EQ(sum->shape, (Shape{8, 64}));
+        ASSERT_FALSE(part.origins[i].cuts.empty());
+        EXPECT_EQ(name_of(schedule.mesh, part.origins[i].cuts.back().axis), "context+tensor");
+        ++positions;
+    }
+    EXPECT_EQ(norms, 3);
+    EXPECT_EQ(positions, 1);
+    for (const auto& [plan, ranks, text] :
+         {std::tuple{"tensor=2:sequence=on,context=2", 4, "write 'tensor' right behind 'context'"},
+          std::tuple{"context=2:ring=on,tensor=2:sequence=on", 4, "lie in another order (not in this version)"}}) {
+        try {
+            schedule_of(network, plan, ranks, 1);
+            ADD_FAILURE() << plan;
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(text));
+        }
+    }
+}
+
 TEST(SplitContext, RefusesWhatRanksCannotShare) {
     for (const auto& [network, ranks] :
          {std::pair{one_block(), 4}, std::pair{one_block(), 3}, std::pair{two_dense(), 2}}) {

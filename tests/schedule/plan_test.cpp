@@ -79,7 +79,7 @@ TEST(Plan, IsRefusedWithTheReasonAndWhatWouldBeRight) {
         {"pipe=8:recompute=yes", {"write off, on, blocks, attention"}},
         {"spatial", {"spatial=: write the ranks along each dimension"}},
         {"spatial=2x", {"like spatial=2, 2x2 or 2x2x2"}},
-        {"spatial=2,expert=2", {"expert does not go with spatial", "leave out one"}},
+        {"spatial=2,context=2", {"context does not go with spatial", "leave out one"}},
         {"tensor=2:split=rows", {"split=rows: write turns, filters or channels"}},
         {"tensor=2:split=filters:sequence=on", {"layers that are cut by turns"}},
         {"server:shards=8", {"unknown option of server 'shards'"}},

@@ -170,7 +170,7 @@ TEST(SharedTables, OfOneRankAreNotUpdatedAsAWhole) {
 TEST(SharedTables, RefuseWhatTheyDoNotGoWith) {
     EXPECT_THROW(parse_plan("data:tables=shared:microbatches=2"), InputError);
     EXPECT_THROW(parse_plan("data:tables=shared:local=2"), InputError);
-    EXPECT_THROW(parse_plan("data:tables=shared,pipe=2:schedule=pipedream"), InputError);
+    EXPECT_THROW(parse_plan("server=1,groups=2,data=2:tables=shared"), InputError);
     EXPECT_THROW(parse_plan("data:tables=both"), InputError);
     Network without{.name = "without", .layers = {}};
     add(without, "input", Input{{6}}, {});
