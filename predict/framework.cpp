@@ -21,8 +21,18 @@ namespace {
 // reads turned first, and what it writes turned back (cuDNN does it): each is read and written once more.
 //
 // TensorFlow 1 that keeps them pixel by pixel turns them for cuDNN, which it hands images channel by channel, in any
-// type (core/kernels/conv_ops.cc, conv_grad_*_ops.cc); products of 1x1 filters it gives to cuBLAS as they are.
+// type (core/kernels/conv_ops.cc, conv_grad_*_ops.cc); products of 1x1 filters it gives to cuBLAS as they are. So it
+// does for normalizations (core/kernels/fused_batch_norm_op.cc): the input and the result forward; backward the input
+// and both gradients.
 Seconds turned(const Problem& problem, const DeviceClass& device, const Framework& framework) {
+    const auto copy = [&](const Shape& shape) {
+        return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;
+    };
+    if (std::holds_alternative<BatchNorm>(problem.op) && has_pass(problem.op, problem.pass)) {
+        const double images = problem.pass == Pass::forward ? 2 : problem.pass == Pass::backward_data ? 3 : 0;
+        const bool turns = framework.channels_last_turned && images > 0;
+        return turns ? images * copy(output_shape(problem.op)) : Seconds{0};
+    }
     const Conv* conv = as_conv2d(problem.op);
     if (conv == nullptr || problem.pass == Pass::update) return Seconds{0};
     const Window& window = conv->window;
@@ -31,9 +41,6 @@ Seconds turned(const Problem& problem, const DeviceClass& device, const Framewor
     const bool by_library = problem.type != DataType::f32 && (framework.channels_first || by_framework);
     const double times = (by_framework ? 1 : 0) + (by_library ? 1 : 0);
     if (times == 0) return Seconds{0};
-    const auto copy = [&](const Shape& shape) {
-        return price({Activation{Nonlinearity::relu, shape}, Pass::forward, problem.batch, problem.type}, device).time;
-    };
     return times * (copy({conv->channels, conv->height, conv->width}) + copy(output_shape(problem.op)));
 }
 

@@ -35,8 +35,9 @@ constexpr double longest_masked_row = 2048;
 // Most of what values cross memory more than once for in 16 bits are casts and normalizations in f32, which a framework
 // does not need whose numbers are f32. PyTorch's own operators, one kernel each, move 1.46 times the least of a layer
 // of BERT-Large on a V100 (8 sequences of 512, forward and backward: NeuSight, layer_ops; 1.5 to 1.7 on an H100):
-// GELU 1.0, addition 1.2, dropout 1.8 and 2.4, layer normalization 1.9 and 2.4.
-constexpr double passes_without_casts = 1.46;
+// GELU 1.0, addition 1.2, dropout 1.8 and 2.4, layer normalization 1.9 and 2.4. In 16 bits such operators move 2.32
+// times the least (docs/transformer_prices.md); software whose operators are many kernels each moves more in f32, too.
+constexpr double passes_without_casts = 1.46, passes_with_casts = 2.32;
 
 // 16 bytes: Tensor Cores' loads.
 bool aligned(double size, DataType type) { return std::fmod(size, 16 / size_of(type).value) == 0; }
@@ -65,7 +66,10 @@ public:
     Transformers(const TileModel& model, const DeviceClass& device, DataType type, std::int64_t batch)
         : model_(model), device_(device), type_(type), batch_(batch) {
         passes_ = model.elementwise_passes.value;
-        if (size_of(type) == size_of(DataType::f32)) passes_ = std::min(passes_, passes_without_casts);
+        if (size_of(type) == size_of(DataType::f32)) {
+            const double more = std::max(1.0, passes_ / passes_with_casts);
+            passes_ = std::min(passes_, passes_without_casts * more);
+        }
     }
 
     /// Seconds on the device, and kernels that the host issues.

@@ -193,12 +193,14 @@ TEST(ImageLayouts, AreTurnedForTheLibrary) {
     DeviceClass device;
     device.peak[DataType::f32] = device.peak[DataType::f16] = {FlopRate{1e15}, "sheet"};
     device.memory_bandwidth = {Bandwidth{1e12}, "sheet"};
-    const auto more = [&](const std::string& layout, DataType type, Window window) {
+    const auto more_of = [&](const std::string& layout, const Problem& problem) {
         Framework framework = framework_of(profile("layout", layout), Optimizer::sgd);
         framework.issue = {};
-        const Problem problem{Conv{64, 56, 56, 64, window}, Pass::forward, 2, type};
         const Price known = price(problem, device);
         return (with_overheads(known, problem, device, framework).time - known.time).value;
+    };
+    const auto more = [&](const std::string& layout, DataType type, Window window) {
+        return more_of(layout, {Conv{64, 56, 56, 64, window}, Pass::forward, 2, type});
     };
     const double values = 2 * 64 * 56 * 56.0;
     const Window three{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
@@ -209,6 +211,14 @@ TEST(ImageLayouts, AreTurnedForTheLibrary) {
     EXPECT_NEAR(more("nchw", DataType::f16, three), 2 * 2 * 2 * values / 1e12, 1e-12);
     EXPECT_NEAR(more("nchw", DataType::f16, {}), 2 * 2 * 2 * values / 1e12, 1e-12);
     EXPECT_THROW(framework_of(profile("layout", "nhwc"), Optimizer::sgd), InputError);
+    const auto normalized = [&](const std::string& layout, Pass pass, DataType type) {
+        return more_of(layout, {BatchNorm{64, 56, 56}, pass, 2, type});
+    };
+    EXPECT_NEAR(normalized("nhwc-turned", Pass::forward, DataType::f32), 2 * 2 * 4 * values / 1e12, 1e-12);
+    EXPECT_NEAR(normalized("nhwc-turned", Pass::backward_data, DataType::f16), 3 * 2 * 2 * values / 1e12, 1e-12);
+    EXPECT_NEAR(normalized("nhwc-turned", Pass::backward_weights, DataType::f16), 0, 1e-12);
+    EXPECT_NEAR(normalized("nhwc-turned", Pass::update, DataType::f32), 0, 1e-12);
+    EXPECT_NEAR(normalized("nchw", Pass::backward_data, DataType::f16), 0, 1e-12);
 }
 
 }  // namespace
