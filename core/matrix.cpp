@@ -1,30 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/matrix.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "core/error.hpp"
 
 namespace rehearse {
 
-// Right-looking: the inner loop runs along rows, over a copy of the column, so that it is contiguous.
-Matrix cholesky(Matrix matrix) {
+namespace {
+
+// Columns that are factored together: what is right of them is read and written once for all of them.
+constexpr std::size_t panel = 8;
+using Columns = std::array<std::vector<double>, panel>;
+
+void require_positive(double pivot) {
+    if (pivot > 0) return;
+    throw BackendError(
+        "a matrix of covariances is not positive definite: its values are too large or no numbers (of K-FAC: "
+        "training diverges; a smaller --learning-rate, or a larger damping)");
+}
+
+// Columns `first` to `end` (excluded), of which nothing to the left is missing any more; `columns` gets copies.
+void factor_panel(Matrix& matrix, std::size_t first, std::size_t end, Columns& columns) {
     const std::size_t n = matrix.size();
-    std::vector<double> column(n);
-    for (std::size_t k = 0; k < n; ++k) {
-        if (!(matrix(k, k) > 0)) {
-            throw BackendError(
-                "a matrix of covariances is not positive definite: its values are too large or no numbers (of K-FAC: "
-                "training diverges; a smaller --learning-rate, or a larger damping)");
-        }
+    for (std::size_t k = first; k < end; ++k) {
+        std::vector<double>& column = columns.at(k - first);
+        require_positive(matrix(k, k));
         const double diagonal = std::sqrt(matrix(k, k));
         for (std::size_t i = k; i < n; ++i) column[i] = matrix(i, k) /= diagonal;
         for (std::size_t i = k + 1; i < n; ++i) {
-            const double factor = column[i];
             double* row = matrix.row(i).data();
-            for (std::size_t j = k + 1; j <= i; ++j) row[j] -= factor * column[j];
-            matrix(k, i) = 0;
+            for (std::size_t j = k + 1; j <= std::min(i, end - 1); ++j) row[j] -= column[i] * column[j];
         }
+        for (std::size_t j = k + 1; j < n; ++j) matrix(k, j) = 0;
+    }
+}
+
+// What a whole panel of columns takes off a row from `first` to its diagonal, in the order of the columns.
+void take_off(std::span<double> row, std::size_t first, const Columns& columns) {
+    const std::size_t i = row.size() - 1;
+    std::array<double, panel> factor{};
+    std::array<const double*, panel> column{};
+    for (std::size_t k = 0; k < panel; ++k) {
+        column[k] = columns[k].data();
+        factor[k] = column[k][i];
+    }
+    for (std::size_t j = first; j <= i; ++j) {
+        double value = row[j];
+        for (std::size_t k = 0; k < panel; ++k) value -= factor[k] * column[k][j];
+        row[j] = value;
+    }
+}
+
+}  // namespace
+
+// Right-looking, a panel of columns at a time: the inner loop runs along rows, over copies of the columns, so that it
+// is contiguous.
+Matrix cholesky(Matrix matrix) {
+    const std::size_t n = matrix.size();
+    Columns columns;
+    for (std::vector<double>& column : columns) column.resize(n);
+    for (std::size_t first = 0; first < n; first += panel) {
+        const std::size_t end = std::min(first + panel, n);
+        factor_panel(matrix, first, end, columns);
+        for (std::size_t i = end; i < n; ++i) take_off(matrix.row(i).first(i + 1), end, columns);
     }
     return matrix;
 }

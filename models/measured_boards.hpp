@@ -28,7 +28,7 @@ const std::vector<MeasuredBoard>& measured_boards();
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin);
 
 /// What the shipped prices of a board are conditioned on: every so manieth of its kernels, at most so many.
-inline constexpr std::size_t shipped_count = 900;
+inline constexpr std::size_t shipped_count = 1500;
 MeasuredKernels shipped_kernels(const MeasuredBoard& board);
 
 /// What the data sheet of a board says beside peak and bandwidth.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "prices/gaussian_process.hpp"
+#include "core/error.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -30,6 +31,25 @@ TEST(Matrices, AreFactoredAndSolvedExactly) {
     EXPECT_THAT(inverted.row(0), testing::ElementsAre(30.0 / 16, 8.0 / 16, -20.0 / 16));  // cofactors over 16
     EXPECT_THAT(inverted.row(2), testing::ElementsAre(-20.0 / 16, -8.0 / 16, 16.0 / 16));
     EXPECT_THROW(cholesky(matrix({{1, 2}, {2, 1}})), BackendError);
+}
+
+// Two panels of columns and a part of one; whole numbers again.
+TEST(Matrices, OfSeveralPanelsAreFactoredExactly) {
+    constexpr std::size_t n = 21;
+    Matrix lower(n), whole(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < i; ++j) lower(i, j) = static_cast<double>((7 * i + 3 * j) % 5) - 2;
+        lower(i, i) = static_cast<double>(1 + i % 3);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < n; ++j) {
+            for (std::size_t k = 0; k < n; ++k) whole(i, j) += lower(i, k) * lower(j, k);
+        }
+    }
+    const Matrix factor = cholesky(whole);
+    for (std::size_t i = 0; i < n; ++i) EXPECT_TRUE(std::ranges::equal(factor.row(i), lower.row(i))) << i;
+    whole(18, 18) -= 1;  // lower(18, 18) = 1: nothing is left of the pivot
+    EXPECT_THROW(cholesky(whole), BackendError);
 }
 
 Covariance model(Smoothness smoothness = Smoothness::gaussian) {
