@@ -18,7 +18,7 @@ minutes=60 plans=1000000 chosen=() without=() whole=no
 stages=(
     "long      the dev build's tests labelled long"
     "plans     random plans: schedules, both modes, memory; gradients on 2 and 4 ranks"
-    "faults    every call of every command to the system fails once, calls of MPI do, signals come at any moment"
+    "faults    each call to the system fails once, some of MPI do, signals come at any moment, values of JSON change type"
     "kills     ranks of training are killed at 200 moments, ten thousand bytes of checkpoints change"
     "asan      address and undefined-behaviour sanitizers, programs included"
     "tsan      thread sanitizer: the programs' tests that run threads"
@@ -66,6 +66,7 @@ run_plans() {
 
 run_faults() {
     build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/faults.so &&
+        python3 tests/faults/mutated_json.py build/dev/cli/rehearse 1000 &&
         python3 tests/faults/mpi_faults.py build/dev/cli/rehearse build/dev/tests/faults/mpi_faults.so 50 &&
         python3 tests/faults/signals.py build/dev/cli/rehearse 1000
 }
@@ -123,12 +124,14 @@ run_options() {
 run_valgrind() {
     command -v valgrind > /dev/null || { echo "valgrind is missing: apt-get install valgrind"; return 1; }
     build dev || return
-    local program
-    for program in build/dev/tests/{core,match,schedule,trace}/test_*; do
-        [ -x "$program" ] && [ -f "$program" ] || continue
+    local program broken=()
+    for program in build/dev/tests/{core,match,prices,schedule,trace}/test_*; do
+        if ! [ -x "$program" ] || ! [ -f "$program" ]; then continue; fi
         echo "== $program"
-        valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" > /dev/null || return
+        valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" > build/nightly/valgrind.out ||
+            { grep -F '[  FAILED  ]' build/nightly/valgrind.out; broken+=("$program"); }
     done
+    [ ${#broken[@]} -eq 0 ] || { echo "memory errors or failed tests: ${broken[*]}"; return 1; }
 }
 
 run_soak() { build dev && python3 tests/faults/soak.py build/dev; }
