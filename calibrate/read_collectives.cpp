@@ -251,6 +251,17 @@ std::string inspected_kind(const std::string& name) {
     return found == kinds.end() ? std::string{} : found->second;
 }
 
+// 0 where there is none. Not Json::value, which makes a whole number of any double, also of those that no int64 holds.
+std::int64_t whole_number(const Json& object, const char* key, const std::string& here) {
+    const auto found = object.find(key);
+    if (found == object.end()) return 0;
+    constexpr double exact = 0x1p53;
+    const double value = found->is_number() ? found->get<double>() : -1;
+    if (value < 0 || value > exact || value != std::floor(value))
+        throw InputError(fmt::format("{}: {} is {}: a whole number", here, key, found->dump()));
+    return static_cast<std::int64_t>(value);
+}
+
 // Sizes of all-gathers and reduce-scatters are one rank's piece: what algobw says of each record
 // (coll_algobw_gbs x coll_exec_time_us = n x coll_msg_size_bytes).
 Bytes whole_of(const std::string& kind, double bytes, std::int64_t ranks) {
@@ -286,7 +297,7 @@ FileSamples read_inspector(std::string_view text, const std::string& origin) {
         if (!record.contains("coll_perf")) return;
         const Json &header = record["header"], &perf = record["coll_perf"];
         const std::string name = perf.value("coll", ""), kind = inspected_kind(name);
-        const std::int64_t ranks = header.value("n_ranks", std::int64_t{0});
+        const std::int64_t ranks = whole_number(header, "n_ranks", here);
         const double bytes = perf.value("coll_msg_size_bytes", 0.0), us = perf.value("coll_exec_time_us", 0.0);
         if (kind.empty() || ranks < 2 || !(bytes > 0)) {
             samples.skipped.push_back(fmt::format("{}: {} of {} bytes among {} ranks", here, name, bytes, ranks));
@@ -297,7 +308,7 @@ FileSamples read_inspector(std::string_view text, const std::string& origin) {
             samples.where = record["metadata"].value("hostname", "");
         const CollectiveRow row{kind, ranks, whole_of(kind, bytes, ranks), Seconds{us * 1e-6}, false};
         const auto [place, fresh] = shortest.try_emplace(
-            {header.value("id", ""), perf.value("coll_sn", std::int64_t{0}), name}, std::pair(row, here));
+            {header.value("id", ""), whole_number(perf, "coll_sn", here), name}, std::pair(row, here));
         if (!fresh && row.time < place->second.first.time) place->second = {row, here};
     });
     for (const auto& [key, found] : shortest) add(samples, found.first, found.second);

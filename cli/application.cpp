@@ -195,8 +195,20 @@ Application of_request(const std::string& path, const Options& options, const Lo
     return application;
 }
 
+// Of the configuration that a prediction was asked with.
+std::string configured(const nlohmann::json& document, const char* key, std::string_view otherwise) {
+    const auto configuration = document.find("configuration");
+    if (configuration == document.end() || !configuration->is_object()) return std::string{otherwise};
+    const auto found = configuration->find(key);
+    return found != configuration->end() && found->is_string() ? found->get<std::string>() : std::string{otherwise};
+}
+
 // Weak where each device has as many samples on all sizes.
-report::ScalingStudy study_of(const report::PredictionFile& file) {
+report::ScalingStudy study_of(const report::PredictionFile& file, const std::string& path) {
+    for (const predict::Point& point : file.points) {
+        if (point.figures.devices < 1)
+            throw InputError(fmt::format("{}: a point on {} devices: at least 1", path, point.figures.devices));
+    }
     const auto a_device = [](const predict::Point& point) {
         return static_cast<double>(point.figures.global_batch) / static_cast<double>(point.figures.devices);
     };
@@ -230,22 +242,18 @@ Application of_predictions(const Options& options, const LongWork& work) {
         machine_name = file.machine;
         application.title = fmt::format("{} on {}", file.model, file.machine);
         const models::FrameworkProfile framework =
-            models::load_framework(document.contains("configuration") && document["configuration"].contains("framework")
-                                       ? document["configuration"]["framework"].get<std::string>()
-                                       : std::string{models::default_framework});
+            models::load_framework(configured(document, "framework", models::default_framework));
         const Precision precision = parse_precision(file.precision);
         application.job = {file.model,
                            file.plan,
                            file.precision,
                            std::string{types_of(precision).summary},
-                           document.contains("configuration")
-                               ? document["configuration"].value("optimizer", std::string{"sgd"})
-                               : "sgd",
+                           configured(document, "optimizer", "sgd"),
                            framework.name,
                            framework.summary,
                            0,
                            sentence_of(schedule::parse_plan(file.plan), precision, "its optimizer")};
-        application.studies.push_back(study_of(file));
+        application.studies.push_back(study_of(file, path));
         for (const predict::Point& point : file.points) anchored = anchored || point.anchor || point.measured;
         application.command += " " + path;
     }

@@ -47,11 +47,14 @@ kernels::AlgorithmChoice read_choice(const std::string& path, const bench::Traff
     std::map<std::pair<std::int64_t, std::string>, std::vector<double>> times;
     for (const auto& row :
          document.is_object() ? document.value("benchmarks", nlohmann::json::array()) : nlohmann::json::array()) {
-        const std::string name = row.value("name", "");
+        if (!row.is_object() || !row.contains("name") || !row["name"].is_string()) continue;
+        const std::string name = row["name"].get<std::string>();
         const std::size_t at = name.find(middle);
         if (!name.starts_with(prefix) || at == std::string::npos || !row.contains("median_s")) continue;
         const std::int64_t size = parse_int(std::string_view{name}.substr(prefix.size(), at - prefix.size()), path);
         const std::string algorithm = name.substr(at + middle.size());
+        if (!row["median_s"].is_number())
+            throw InputError(fmt::format("--samples {}: median_s of '{}' is no number", path, name));
         if (algorithm != "auto") times[{size, algorithm}].push_back(row["median_s"].get<double>());
     }
     if (times.empty()) {

@@ -50,11 +50,29 @@ std::string last_line(const std::filesystem::path& file) {
     return last;
 }
 
-/// Seconds of each training step that `rehearse run` wrote down.
-std::vector<double> seconds_of_steps(const std::filesystem::path& file) {
+/// Seconds of each training step that `rehearse run` wrote down; at least one. BackendError where it wrote something
+/// else.
+std::vector<double> seconds_of_steps(const std::filesystem::path& file, const std::string& job) {
+    const auto refuse = [&](const std::string& why) {
+        throw BackendError(fmt::format("job '{}' ended without an error, but its result says no steps: {}", job, why));
+    };
+    std::string text;
+    try {
+        text = read_file(file.string());
+    } catch (const InputError& error) {
+        refuse(error.what());
+    }
+    const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
+    const auto steps = document.is_object() ? document.find("steps") : document.end();
+    if (steps == document.end() || !steps->is_array() || steps->empty())
+        refuse(fmt::format("{}: no JSON with \"steps\"", file.string()));
     std::vector<double> seconds;
-    const nlohmann::json document = nlohmann::json::parse(read_file(file.string()));
-    for (const auto& step : document.at("steps")) seconds.push_back(step.at("seconds").get<double>());
+    for (const auto& step : *steps) {
+        const auto found = step.is_object() ? step.find("seconds") : step.end();
+        if (found == step.end() || !found->is_number() || !(found->get<double>() >= 0))
+            refuse(fmt::format("{}: step {} has no \"seconds\" of at least 0", file.string(), seconds.size()));
+        seconds.push_back(found->get<double>());
+    }
     return seconds;
 }
 
@@ -160,8 +178,7 @@ Stopped Processes::ended(const Process& process, int status) {
                                                          : fmt::format("signal {}", WTERMSIG(status)),
                                        last_line(process.log), process.log.string()));
     }
-    const std::vector<double> seconds = seconds_of_steps(process.result);
-    require(!seconds.empty(), "a job that ended well has made a step");
+    const std::vector<double> seconds = seconds_of_steps(process.result, jobs_[j].name);
     const auto steps = static_cast<std::int64_t>(seconds.size());
     steps_[j] += steps;
     const Share& share = process.assignment.share;

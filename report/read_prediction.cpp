@@ -65,7 +65,7 @@ predict::Point point_of(const Json& row) {
     figures.memory = point.memory.peak = Bytes{number(row, "memory_peak_bytes")};
     point.memory.capacity = Bytes{number(row, "memory_capacity_bytes")};
     point.memory.fits = !row.contains("fits") || row["fits"] == true;
-    if (row.contains("guessed_share")) point.guessed = row["guessed_share"];
+    point.guessed = number(row, "guessed_share");
     point.utilization = perhaps(row, "utilization");
     point.nodes = whole(row, "nodes");
     point.mode = text(row, "mode") == "exact" ? sim::Mode::exact : sim::Mode::folded;

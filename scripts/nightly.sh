@@ -6,24 +6,26 @@
 #     --list                           names the stages, a line each, and ends
 #     --minutes N                      of fuzzing (default 60)
 #     --plans N                        random plans that are simulated (default 1000000)
+#     --without NAME                   in stage options only this option, as MPI (may be repeated)
+#     --whole                          in stage options each build from nothing, with all its tests: 20 minutes an option
 #
 # Each stage's output is in build/nightly/STAGE.log. Exit code 1 where a stage failed, 2 for wrong arguments.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-minutes=60 plans=1000000 chosen=()
+minutes=60 plans=1000000 chosen=() without=() whole=no
 
 stages=(
     "long      the dev build's tests labelled long"
     "plans     random plans: schedules, both modes, memory; gradients on 2 and 4 ranks"
-    "faults    every call of every command to the system fails once, calls of MPI do, signals come at any moment"
+    "faults    each call to the system fails once, some of MPI do, signals come at any moment, values of JSON change type"
     "kills     ranks of training are killed at 200 moments, ten thousand bytes of checkpoints change"
     "asan      address and undefined-behaviour sanitizers, programs included"
     "tsan      thread sanitizer: the programs' tests that run threads"
     "clang     built by clang 16 without warnings, and its tests"
-    "options   the build with each option off by itself, and its tests listed"
+    "options   the build with each option off by itself, and the tests of what it changes"
     "valgrind  memory errors of libraries without MPI, uninitialised reads too"
-    "soak      ten thousand predictions in one process and a long training: memory stays"
+    "soak      predictions, a training, simulated plans and the window, each in one process: memory stays"
     "fuzz      libFuzzer on every reader"
 )
 
@@ -34,6 +36,10 @@ while [ $# -gt 0 ]; do
         --list) printf '%s\n' "${stages[@]}"; exit 0 ;;
         --minutes) number "$1" "${2:-}"; minutes=$2; shift ;;
         --plans) number "$1" "${2:-}"; plans=$2; shift ;;
+        --without) grep -q "^ *rehearse_option(${2:-?} \|^option(REHEARSE_${2:-?} " cmake/RehearseDependencies.cmake ||
+                       die 2 "--without ${2:-}: no option; cmake/RehearseDependencies.cmake has them"
+                   without+=("$2"); shift ;;
+        --whole) whole=yes ;;
         -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
         *) printf '%s\n' "${stages[@]}" | grep -q "^$1 " || die 2 "$1: no stage; --list names them"
            chosen+=("$1") ;;
@@ -60,6 +66,7 @@ run_plans() {
 
 run_faults() {
     build dev && python3 tests/faults/check_faults.py build/dev/cli/rehearse build/dev/tests/faults/faults.so &&
+        python3 tests/faults/mutated_json.py build/dev/cli/rehearse 1000 &&
         python3 tests/faults/mpi_faults.py build/dev/cli/rehearse build/dev/tests/faults/mpi_faults.so 50 &&
         python3 tests/faults/signals.py build/dev/cli/rehearse 1000
 }
@@ -82,28 +89,52 @@ run_tsan() {
 
 run_clang() { build clang && tests clang -LE "long|docs|torch"; }
 
+# Builds in $1 what is missing there, and runs the tests of the folders whose programs are new since $2, without --whole
+# that is, and those of the commands, which say what is off.
+build_and_test() {
+    local changed
+    cmake --build "$1" -- -k 0 || return
+    [ -f "$1/CTestTestfile.cmake" ] && [ -d "$1/tests" ] || return 0  # without TESTS there are none
+    changed=$(find "$1/tests" -newer "$2" -type f -perm -u+x -name 'test_*' -printf '%P\n' | sed 's|/.*||' | sort -u | paste -s -d '|')
+    ctest --test-dir "$1" -j "$(nproc)" --output-on-failure -R "^(cli${changed:+|$changed})/" -LE "long|docs|torch"
+}
+
+# Each option changes what is compiled of some folders only: it is switched off in a copy of one build, of the same name, in
+# which ninja builds what its change has touched. A source that is made by what is off still lies there; --whole has none.
 run_options() {
-    local option folder=build/nightly/options
-    for option in $(sed -n 's/^rehearse_option(\([A-Z]*\).*/\1/p' cmake/RehearseDependencies.cmake) CLI; do
+    local option folder=build/nightly/options kept=build/nightly/options.all broken=()
+    [ ${#without[@]} -gt 0 ] ||
+        mapfile -t without < <(sed -n 's/^ *rehearse_option(\([A-Z0-9]*\).*/\1/p' cmake/RehearseDependencies.cmake; echo CLI)
+    rm -rf "$folder"
+    if [ $whole = no ]; then
+        [ ! -d "$kept" ] || mv "$kept" "$folder"  # of the night before
+        cmake --preset dev -B "$folder" && cmake --build "$folder" && mv "$folder" "$kept" || return
+    fi
+    for option in "${without[@]}"; do
         echo "== REHEARSE_$option=OFF"
-        rm -rf "$folder" && cmake --preset dev -B "$folder" "-DREHEARSE_$option=OFF" && cmake --build "$folder" || return
-        ctest --test-dir "$folder" -N | tail -1
+        rm -rf "$folder"
+        [ $whole = yes ] || cp -a --reflink=auto "$kept" "$folder" || return
+        touch build/nightly/options.begin
+        cmake --preset dev -B "$folder" "-DREHEARSE_$option=OFF" && build_and_test "$folder" build/nightly/options.begin || broken+=("$option")
     done
     rm -rf "$folder"
+    [ ${#broken[@]} -eq 0 ] || { echo "does not build or fails its tests without: ${broken[*]}"; return 1; }
 }
 
 run_valgrind() {
     command -v valgrind > /dev/null || { echo "valgrind is missing: apt-get install valgrind"; return 1; }
     build dev || return
-    local program
-    for program in build/dev/tests/{core,match,schedule,trace}/test_*; do
-        [ -x "$program" ] && [ -f "$program" ] || continue
+    local program broken=()
+    for program in build/dev/tests/{core,match,prices,schedule,trace}/test_*; do
+        if ! [ -x "$program" ] || ! [ -f "$program" ]; then continue; fi
         echo "== $program"
-        valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" > /dev/null || return
+        valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite "$program" > build/nightly/valgrind.out ||
+            { grep -F '[  FAILED  ]' build/nightly/valgrind.out; broken+=("$program"); }
     done
+    [ ${#broken[@]} -eq 0 ] || { echo "memory errors or failed tests: ${broken[*]}"; return 1; }
 }
 
-run_soak() { build dev && python3 tests/faults/soak.py build/dev/cli/rehearse; }
+run_soak() { build dev && python3 tests/faults/soak.py build/dev; }
 
 run_fuzz() { scripts/fuzz.sh "$minutes"; }
 

@@ -26,7 +26,7 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 /// What is left to choose where a framework has settled some of it.
 Variety under(Variety variety, const models::FrameworkProfile& framework) {
     if (const std::string zero = framework.value("zero"); !zero.empty())
-        variety.zero = static_cast<int>(parse_number(zero, "zero"));
+        variety.zero = static_cast<int>(parse_int(zero, "zero"));
     if (const std::string overlap = framework.value("overlap"); !overlap.empty()) variety.overlapping = overlap == "on";
     variety.own_all_reduce = !framework.value("allreduce").empty();
     return variety;

@@ -294,7 +294,7 @@ private:
             if (!each.is_object() || !each.contains("pg_name") || !each["pg_name"].is_string()) continue;
             std::vector<RankIndex> members;
             for (const auto& rank : each.value("ranks", nlohmann::json::array())) {
-                if (!rank.is_number_unsigned() || rank.get<std::int64_t>() >= ranks_)
+                if (!rank.is_number_unsigned() || std::cmp_greater_equal(rank.get<std::uint64_t>(), ranks_))
                     refuse(node, "a process group has a rank that is not there");
                 members.emplace_back(rank.get<std::int64_t>());
             }
@@ -325,7 +325,7 @@ Groups groups_in(std::string_view text, std::int64_t ranks) {
     for (const auto& [name, members] : json.items()) {
         if (!members.is_array()) refuse(fmt::format("group '{}' is no list", printable(name)));
         for (const auto& rank : members) {
-            if (!rank.is_number_unsigned() || rank.get<std::int64_t>() >= ranks)
+            if (!rank.is_number_unsigned() || std::cmp_greater_equal(rank.get<std::uint64_t>(), ranks))
                 refuse(fmt::format("group '{}' has a rank that is not there", printable(name)));
             groups[name].emplace_back(rank.get<std::int64_t>());
         }

@@ -196,6 +196,13 @@ double Config::number(std::string_view key, double otherwise) const {
     return value->get<double>();
 }
 
+std::int64_t Config::part(std::string_view key, double otherwise, std::int64_t of) const {
+    const double times = number(key, otherwise), all = times * static_cast<double>(of);
+    if (!(all >= 0) || all > static_cast<double>(largest))
+        fail(key, fmt::format("is {}: {} times that is no size (0 to 2^31)", times, of));
+    return static_cast<std::int64_t>(all);
+}
+
 bool Config::flag(std::string_view key, bool otherwise) const {
     const json* const value = find(key);
     if (value == nullptr) return otherwise;

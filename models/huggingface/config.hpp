@@ -28,6 +28,8 @@ public:
     std::vector<std::int64_t> sizes(std::string_view key) const;
     std::vector<std::int64_t> sizes(std::string_view key, std::vector<std::int64_t> otherwise) const;
     double number(std::string_view key, double otherwise) const;
+    /// `of` times a number, rounded down; at least 0, and a size that `size` would take.
+    std::int64_t part(std::string_view key, double otherwise, std::int64_t of) const;
     bool flag(std::string_view key, bool otherwise) const;
     std::string text(std::string_view key, std::string_view otherwise) const;
     /// The first text of a list, as `architectures` is; empty when it is absent.

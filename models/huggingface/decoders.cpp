@@ -179,7 +179,7 @@ Network phi(const Request& request) {
                        size = evenly(c, hidden, heads, "num_attention_heads"),
                        key_heads = c.size("num_key_value_heads", heads);
     evenly(c, heads, std::max<std::int64_t>(1, key_heads), "num_key_value_heads");
-    const auto turned = static_cast<std::int64_t>(static_cast<double>(size) * c.number("partial_rotary_factor", 0.5));
+    const std::int64_t turned = c.part("partial_rotary_factor", 0.5, size);
     c.only("qk_layernorm", false, "a normalization of queries and keys");
     Decoder d{request, {tokens, c.size("vocab_size"), hidden}};
     const int table = d.b_.layer("model.embed_tokens", d.table_, {NetworkBuilder::input});

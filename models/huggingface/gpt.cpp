@@ -39,7 +39,7 @@ int neox_block(Rows& rows, const Config& c, const std::string& name, int x) {
     const std::string self = name + ".attention";
     const int qkv =
         rows.dense(self + ".query_key_value", rows.layer_norm(name + ".input_layernorm", x), 3 * hidden, bias);
-    const auto turned = static_cast<std::int64_t>(static_cast<double>(size) * c.number("rotary_pct", 0.25));
+    const std::int64_t turned = c.part("rotary_pct", 0.25, size);
     // Of queries and keys, which lie before the values.
     const int rows_turned =
         turned > 0 ? rows.rotary(self + ".rotary", qkv, {.size = size, .turned = turned}, 2 * heads) : qkv;

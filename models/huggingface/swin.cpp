@@ -63,7 +63,7 @@ private:
         const std::int64_t width = rows_.width(x);
         int y = attention(name + ".attention", rows_.layer_norm(name + ".layernorm_before", x), heads, shifts);
         x = b_.add(name + ".attention.add", x, y);
-        const auto inner = static_cast<std::int64_t>(c_.number("mlp_ratio", 4) * static_cast<double>(width));
+        const std::int64_t inner = c_.part("mlp_ratio", 4, width);
         if (inner < 1) c_.fail("mlp_ratio", "leaves no width between the two dense layers");
         y = rows_.dense(name + ".intermediate.dense", rows_.layer_norm(name + ".layernorm_after", x), inner, true);
         y = rows_.function(name + ".intermediate.act", y, "hidden_act", "gelu");

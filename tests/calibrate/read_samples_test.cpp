@@ -2,6 +2,7 @@
 // Small files written by hand in the formats of four programs.
 #include "calibrate/read_samples.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "calibrate/quick.hpp"
@@ -211,6 +212,9 @@ TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": "long"}]})", "f: ");
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1}]})", "it holds no problem and no message");
     refused(R"({"benchmarks": [{"name": "BM_x", "real_time": 1, "time_unit": "weeks"}]})", "real_time in ns");
+    for (const char* ranks : {"1e300", "8.5", "-8", "\"8\"", "18446744073709551615"})
+        refused(fmt::format(R"({{"header": {{"n_ranks": {}}}, "coll_perf": {{"coll": "AllReduce"}}}})", ranks),
+                "f:1: n_ranks is ");
     refused("# OSU MPI Multiple Bandwidth / Message Rate Test v5.9\n# Size Bandwidth (MB/s)\n65536 30\n", "f:3: ");
     refused("# size count type redop root time algbw busbw\n 8 2 float sum -1 3 0.1 0.1\n", "f:2: the lines '# Rank");
     refused(

@@ -2,6 +2,7 @@
 // Jobs as processes: a shell script stands for `rehearse run`, and does what its command line says.
 #include "cluster/processes.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -23,7 +24,7 @@ using testing::ThrowsMessage;
 constexpr Seconds never{std::numeric_limits<double>::infinity()};
 
 // The steps that it has made are a number in a file. Of model "sleeper" it makes one every 50 ms until it is asked to
-// stop, of "broken" none.
+// stop, of "broken" none; "silent" writes no result, "says:X" writes X.
 constexpr const char* trainer = R"sh(#!/bin/bash
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -34,6 +35,8 @@ while [[ $# -gt 0 ]]; do
 done
 echo "$RANKS ranks, batch $batch, ${resumes:+resumed}" >> "$(dirname "$output")/said"
 [[ $model != broken ]] || { echo "rehearse: no weights"; exit 3; }
+[[ $model != silent ]] || exit 0
+[[ $model != says:* ]] || { echo "${model#says:}" > "$output"; exit 0; }
 mkdir -p "$folder"
 first=0
 [[ ! $resumes ]] || first=$(cat "$folder/steps")
@@ -127,6 +130,28 @@ TEST_F(Running, SaysWhyAJobFailedAndEndsTheOthers) {
     EXPECT_FALSE(std::filesystem::exists(launch_.folder / "elastic/001-a_b/start-0.json")) << "it was ended, not left";
     EXPECT_THAT([&] { start_child({"/no/such/program"}, folder_ / "log", {}); },
                 ThrowsMessage<BackendError>(HasSubstr("No such file")));
+}
+
+TEST_F(Running, SaysWhichResultOfAJobCannotBeRead) {
+    prepare(launch_);
+    const auto why = [&](const std::string& model) {
+        const std::vector<Job> all = jobs(model);
+        Processes world(all, launch_, "elastic");
+        world.start({0, {1, 4, 100}, {0}, 4, false});
+        try {
+            world.wait(never);
+        } catch (const BackendError& error) {
+            return std::string{error.what()};
+        }
+        return std::string{"nothing"};
+    };
+    for (const char* text : {"{\"steps\": [{\"seconds\": 0.1},", "[]", "3", "{}", "{\"steps\": 3}", "{\"steps\": []}"})
+        EXPECT_THAT(why(std::string{"says:"} + text), HasSubstr("start-0.json: no JSON with \"steps\"")) << text;
+    for (const char* step : {"{}", "3", "null", "{\"seconds\": \"0.1\"}", "{\"seconds\": -1}"})
+        EXPECT_THAT(why(fmt::format("says:{{\"steps\": [{{\"seconds\": 0.1}}, {}]}}", step)),
+                    HasSubstr("start-0.json: step 1 has no \"seconds\""))
+            << step;
+    EXPECT_THAT(why("silent"), HasSubstr("job 'a/b' ended without an error, but its result says no steps"));
 }
 
 // Of 4, 1, 1, 1 and 3: many such steps take 1.5 each, and whoever starts takes 2.5 more.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -266,6 +267,20 @@ TEST(Config, SaysWhatIsWrongByItsKey) {
     refuses(changed("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 200000"), "at most 10000");
     refuses(changed("\"hidden_size\": 64", "\"hidden_size\": \"64\""), "key 'hidden_size'");
     refuses(changed("\"hidden_size\": 64", "\"hidden_size\": 64, \"hidden_act\": \"snake\""), "is 'snake'");
+    // Beyond what a whole number holds, where a conversion has no defined result.
+    for (const char* part : {"1e300", "-1", "-1e300", "2e9"}) {
+        refuses(
+            fmt::format(R"({{"model_type": "phi", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
+                             "num_attention_heads": 8, "vocab_size": 100, "max_position_embeddings": 64,
+                             "partial_rotary_factor": {}}})",
+                        part),
+            "key 'partial_rotary_factor' is");
+        refuses(fmt::format(R"({{"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 96,
+                             "num_hidden_layers": 1, "num_attention_heads": 8, "vocab_size": 100,
+                             "max_position_embeddings": 64, "hidden_act": "gelu", "rotary_pct": {}}})",
+                            part),
+                "key 'rotary_pct' is");
+    }
     refuses(tiny_llama, "tokens=500: config.json takes 2 to 128", {.sizes = {{"tokens", 500}}});
     refuses(tiny_llama, "has no such size; it has tokens", {.sizes = {{"rows", 5}}});
 }

@@ -2,6 +2,7 @@
 // Chakra execution traces written and read again, and files that are none. Bytes by hand, after the public schema.
 #include "trace/programs.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -118,6 +119,12 @@ TEST_F(Programs, OfChakraAreRefusedWithTheirByte) {
     EXPECT_THAT(reading(std::string(12, '\xff')), ThrowsMessage<InputError>(HasSubstr("byte 0: no length")));
     EXPECT_THAT(reading(std::string{"\x03\x0a\x01"} + "9"), ThrowsMessage<InputError>(HasSubstr("version '9'")));
     EXPECT_THAT(reading("\x04zzzz"), ThrowsMessage<InputError>(HasSubstr("byte 0: no ")));
+    for (const char* rank : {"-1", "2", "0.5", "18446744073709551615"})  // the last is -1 as a signed number
+        EXPECT_THAT(([&] {
+                        read_chakra({prefix() + ".0.et", prefix() + ".1.et"}, fmt::format("{{\"9\": [{}]}}", rank));
+                    }),
+                    ThrowsMessage<InputError>(HasSubstr("group '9' has a rank that is not there")))
+            << rank;
     // All cuts and single changed bytes end in a message or in a program.
     for (std::size_t i = 0; i < whole.size(); ++i) {
         std::string changed = whole;
