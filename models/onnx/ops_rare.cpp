@@ -287,7 +287,7 @@ std::string transposed_to_size(Import& import, const onnx::NodeProto& node) {
     if (!automatic.starts_with("SAME") && !has(node, "output_shape")) return conv_transpose(import, node);
     const auto from = import.graph.dims(node.input(0)), to = import.graph.dims(node.output(0));
     const auto weights = node.input_size() > 1 ? import.graph.dims(node.input(1)) : std::nullopt;
-    if (!from || !to || !weights || from->size() != to->size() || weights->size() != to->size())
+    if (!from || !to || !weights || to->size() < 3 || from->size() != to->size() || weights->size() != to->size())
         return "its padding follows from sizes that are not known";
     const std::size_t rank = to->size() - 2;
     const auto strides = import.graph.integers(node, "strides", rank, 1);
