@@ -223,7 +223,8 @@ Run add_run(CommandLine& app) {
         ->option_text("FILE");
     app.add_flag("--check-gradients", options->run.check_gradients,
                  "compare the gradients with those of one rank; exit 1 when they differ");
-    app.add_option("--trace", options->trace, "write the measured timeline (.pftrace, .json or .csv)")
+    app.add_option("--trace", options->trace,
+                   "write the measured timeline, of the last 1000 steps (.pftrace, .json or .csv)")
         ->option_text("FILE");
     add_common(app, options->common);
     return [options] { return start(*options); };

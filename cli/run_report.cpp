@@ -218,7 +218,9 @@ int tell(const RunOptions& options, const Schedule& schedule, const run::Result&
     print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
-        talk(options.common, fmt::format("trace: {}", options.trace));
+        const bool some = result.steps.size() > run::most_steps_in_timeline;
+        talk(options.common, fmt::format("trace: {}{}", options.trace,
+                                         some ? fmt::format(" (the last {} steps)", run::most_steps_in_timeline) : ""));
     }
     const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
     return wrong ? check_failed : good;

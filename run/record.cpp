@@ -119,22 +119,26 @@ std::vector<double> as_doubles(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 Recording::Recording(std::vector<double> bytes_sent, int iterations) : bytes_sent_(std::move(bytes_sent)) {
-    times_.reserve(2 * bytes_sent_.size() * static_cast<std::size_t>(iterations));
+    times_.reserve(2 * bytes_sent_.size() * static_cast<std::size_t>(std::min(iterations, most_iterations)));
 }
 
 void Recording::add(std::span<const Interval> times) {
-    for (const Interval& interval : times) {
-        times_.push_back(seconds(interval.start));
-        times_.push_back(seconds(interval.end));
+    const std::size_t at = 2 * times.size() * static_cast<std::size_t>(iterations_++ % most_iterations);
+    times_.resize(std::max(times_.size(), at + 2 * times.size()));
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        times_[at + 2 * i] = seconds(times[i].start);
+        times_[at + 2 * i + 1] = seconds(times[i].end);
     }
 }
 
 void Recording::align(const Alignment& alignment) {
+    const std::size_t oldest = 2 * bytes_sent_.size() * static_cast<std::size_t>(first_iteration() % most_iterations);
+    std::ranges::rotate(times_, times_.begin() + static_cast<std::ptrdiff_t>(oldest));
     for (double& time : times_) time = alignment.at_rank_zero(time);
 }
 
 std::vector<Event> events_of(const Schedule& schedule, RankIndex rank, std::span<const double> bytes_sent,
-                             std::span<const double> times, double origin) {
+                             std::span<const double> times, double origin, int first) {
     const RankClass& of = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
     const auto& steps = of.steps;
     std::vector<Event> events;
@@ -145,7 +149,7 @@ std::vector<Event> events_of(const Schedule& schedule, RankIndex rank, std::span
         event.stream = step.stream;
         event.step = step.name;
         if (event.stream != Stream::compute) event.bytes = Bytes{bytes_sent[i % steps.size()]};
-        event.iteration = static_cast<int>(i / steps.size());
+        event.iteration = first + static_cast<int>(i / steps.size());
         event.start = Seconds{times[2 * i] - origin};
         event.end = Seconds{times[2 * i + 1] - origin};
         events.push_back(std::move(event));
@@ -175,10 +179,11 @@ void meet(const Schedule& schedule, std::vector<Event>& events) {
     }
 }
 
-std::vector<Event> events_of_servers(const Schedule& schedule, const ServerLogs& logs, double origin) {
+std::vector<Event> events_of_servers(const Schedule& schedule, const ServerLogs& logs, double origin, int first) {
     std::vector<Event> events;
     for (std::size_t server = 0; server < logs.size(); ++server) {
         for (const Served& served : logs[server]) {
+            if (served.step < first) continue;
             const RankClass& of = class_of_stage(schedule, served.stage);
             const auto step = std::ranges::find_if(of.steps, [&](const Step& other) {
                 const auto* push_pull = std::get_if<PushPull>(&other.action);
@@ -240,12 +245,14 @@ Timeline make_timeline(const Schedule& schedule, const kernels::Communicator& wo
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::span<const double> both{all[i]};
-        std::ranges::move(events_of(schedule, rank_of(i), both.first(steps_of(i)), both.subspan(steps_of(i)), origin),
+        std::ranges::move(events_of(schedule, rank_of(i), both.first(steps_of(i)), both.subspan(steps_of(i)), origin,
+                                    recording.first_iteration()),
                           std::back_inserter(timeline.events));
     }
     if (timeline.ranks > 1 && all.size() > 1) meet(schedule, timeline.events);
     if (world.rank() == 0)
-        std::ranges::move(events_of_servers(schedule, logs, origin), std::back_inserter(timeline.events));
+        std::ranges::move(events_of_servers(schedule, logs, origin, recording.first_iteration()),
+                          std::back_inserter(timeline.events));
     std::ranges::stable_sort(timeline.events, [](const Event& a, const Event& b) {
         return std::tie(a.iteration, a.rank, a.start) < std::tie(b.iteration, b.rank, b.start);
     });

@@ -42,6 +42,9 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
+/// Of a longer training the timeline has its last steps: memory does not grow with how long one trains.
+inline constexpr int most_steps_in_timeline = 1000;
+
 /// Large: one member an option of the command line.
 struct Options {
     int steps = 5;                       // in all, those before the checkpoint that it goes on from included
@@ -131,7 +134,7 @@ struct TuningPhase {
 };
 
 struct Result {
-    Timeline timeline;  // on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
+    Timeline timeline;  // of the last steps; on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
     std::vector<StepReport> steps;
     int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
     std::int64_t samples = 0;      // that the weights were trained on, those before the checkpoint included

@@ -24,6 +24,19 @@ TEST(Recording, IsAlignedToTheClockOfRankZero) {
     for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_DOUBLE_EQ(recording.times()[i], expected[i]);
 }
 
+TEST(Recording, OfALongTrainingKeepsItsLastIterations) {
+    const int more = 7, all = Recording::most_iterations + more;
+    Recording recording{{0.0, 0.0}, all};
+    const auto at = [](int seconds) { return Clock::time_point{std::chrono::seconds{seconds}}; };
+    for (int i = 0; i < all; ++i)
+        recording.add(std::vector<Interval>{{at(4 * i), at(4 * i + 1)}, {at(4 * i + 2), at(4 * i + 3)}});
+    recording.align({0, 0, 1, 0});
+    EXPECT_EQ(recording.first_iteration(), more);
+    ASSERT_EQ(recording.times().size(), 4U * Recording::most_iterations);
+    for (std::size_t i = 0; i < recording.times().size(); ++i)
+        EXPECT_DOUBLE_EQ(recording.times()[i], 4.0 * more + static_cast<double>(i));
+}
+
 double expected_bytes(const Step& step) {
     const auto of = [](const Problem& p) { return bytes_moved(p.op, p.pass, p.type, p.batch).value; };
     if (const auto* compute = std::get_if<Compute>(&step.action)) return of(compute->problem);
