@@ -28,9 +28,8 @@ struct ContextAxis {
 ///   result's rows back (section 3.1 there), so that a causal mask leaves all ranks as much to do. Heads of keys and
 ///   values that are fewer than the ranks are copied before. By a ring a rank's attention is of its own rows alone, and
 ///   of the keys and values that come by turns: it needs no heads, and as many queries as keys where it is causal.
-/// - with sequence parallelism (`pieces`) what lies between layers that are cut is cut once more: of a rank's block
-/// each
-///   tensor rank has a block.
+/// - with sequence parallelism (`pieces`) what lies between layers that are cut is cut once more: each tensor rank has
+///   a block of a rank's block.
 /// What needs a whole sequence otherwise gathers it, and all ranks compute the same from there on. InputError when no
 /// attention has heads, or no sequence rows, that the ranks can share evenly.
 Part split_context(const Network& network, const ContextAxis& axis);
