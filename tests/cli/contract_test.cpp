@@ -267,6 +267,14 @@ TEST_F(Contract, CalibratesFromTheTextOfOthers) {
     EXPECT_THAT(read("mine.toml"), HasSubstr("measured, osu.txt, 4 samples, residual"));
     EXPECT_THAT(read("mine.toml"), HasSubstr("[[messaging.across.piece]]"));
     EXPECT_EQ(run("predict --model lenet5 --machine mine.toml --devices 12").code, 0);
+    EXPECT_THAT(run("calibrate --samples osu.txt --machine summit --machine-out again.toml").out,
+                HasSubstr("a message of these: "));
+
+    write("kernels.json", R"({"benchmarks": [{"name": "matmul:n64m1n512k512:f32:forward", "run_type": "iteration",
+        "real_time": 12.5, "time_unit": "us"}]})");
+    const Output kernels = run("calibrate --samples kernels.json --machine summit --machine-out kernels.toml");
+    EXPECT_EQ(kernels.code, 0) << kernels.err;
+    EXPECT_THAT(kernels.out, testing::Not(HasSubstr("a message")));
 }
 #endif
 
