@@ -169,10 +169,29 @@ def spatial(rehearse):
     """Four times as many blocks of as many samples; how many is not in our table (calibrate/published/cosmoflow.csv)."""
     gains = []
     for batch in (32, 128):
-        few, many = (rehearse.points("--model", "cosmoflow-512", "--machine", "lassen", "--devices", str(devices), "--global-batch",
-                                     str(batch), "--plan", f"data={batch},spatial={devices // batch}")[0] for devices in (512, 2048))
+        few, many = (rehearse.points("--model", "cosmoflow-512", "--machine", "lassen", "--devices", str(devices),
+                                     "--global-batch", str(batch), "--plan", f"data={batch},spatial={devices // batch}")[0]
+                     for devices in (512, 2048))
         gains.append(few["step_s"] / many["step_s"])
     yield "CosmoFlow of 512^3, 2,048 V100 over 512, x", 1.77, *gains, "32 and 128 samples in all, cut along the depth"
+
+
+def pipedream(rehearse):
+    """15 copies of VGG-16's convolutions and one of its dense layers, over a data parallelism that is not described.
+
+    Its cluster A is Azure's VMs of four V100 at 10 Gb/s. At most as fast as 15 of them that wait for nothing.
+    """
+    azure = text_of("models", "machines", "azure-nc24rs-v3.toml")
+    fast, share = 'value = "25Gbps"', "fraction = { value = 0.166"
+    assert azure.count(fast) == 1 and azure.count(share) == 1
+    cluster = rehearse.file("cluster-a.toml", azure.replace(fast, 'value = "10Gbps"').replace(share, "fraction = { value = 0.8"))
+    rates = [rehearse.points("--model", "vgg16", "--machine", machine, *words)[0]["samples_per_s"] for machine, words in (
+        (f"{cluster}@tcp", ("--devices", "16", "--batch", "64", "--plan", "data")),
+        (f"{cluster}@tcp", ("--devices", "16", "--global-batch", "3840", "--plan", "pipe=16:copies=15+1:microbatches=60")),
+        ("azure-nc24rs-v3@tcp", ("--devices", "16", "--batch", "64", "--plan", "data")),
+        ("azure-nc24rs-v3@tcp", ("--devices", "1", "--batch", "64", "--plan", "data")))]
+    yield ("PipeDream, VGG-16, 15-1 on 16 V100, x", 5.28, rates[1] / rates[0], 15 * rates[3] / rates[2],
+           "drained, Ethernet at 80 %; undrained, sums by one TCP stream as on Azure's V100")
 
 
 def figure(value):
@@ -188,7 +207,7 @@ def main():
     lines, failed = [], False
     with tempfile.TemporaryDirectory() as folder:
         rehearse = Rehearse(arguments.binary, folder)
-        for part in (deeplab, tiramisu, cosmoflow, climatenet, elastic, dlrm, cosmoflow_mlperf, spatial):
+        for part in (deeplab, tiramisu, cosmoflow, climatenet, elastic, dlrm, cosmoflow_mlperf, spatial, pipedream):
             for what, published, low, high, by in part(rehearse):
                 lines.append(f"| {what} | {published:,.3g} | {figure(low)} to {figure(high)} | {by} |")
                 if not low <= published <= high:

@@ -41,7 +41,8 @@ CONSTANTS = [
 
 
 def rows_of(binary, names, rules=None):
-    words = ["validate", "--set", "published", "--filter", "|".join(f"({name})" for name in names), "--rows", "--format", "json", "-q"]
+    words = ["validate", "--set", "published", "--filter", "|".join(f"({name})" for name in names), "--rows"]
+    words += ["--format", "json", "-q"]
     made = subprocess.run([binary, *words, *(["--rules", rules] if rules else [])], capture_output=True, text=True)
     if made.returncode != 0:
         sys.exit(f"{' '.join(words)}: {made.stderr}")
