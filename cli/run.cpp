@@ -87,7 +87,7 @@ int train(const run::Session& session, const RunOptions& options) {
     std::vector<GrownPhase> phases;
     const Trained made =
         options.growth.empty() ? train_network(session, options) : train_growing(session, options, phases);
-    const int code = session.rank() == made.result.speaker ? tell(options, made.schedule, made.result, phases) : good;
+    const int code = session.rank() == made.result.speaker ? tell(options, made, phases) : good;
     if (!made.result.lost.empty()) session.leave(code);
     return code;
 }

@@ -116,7 +116,7 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
     report.document["machine"] = "this-host";
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(schedule.precision);
-    report.document["steps"] = steps_of(result);
+    if (!speaks_live(options)) report.document["steps"] = steps_of(result);
     report.document["samples"] = result.samples;
     if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
     for (const run::TuningPhase& phase : result.phases) {
@@ -200,25 +200,25 @@ bool speaks_live(const RunOptions& options) {
     return options.common.format == Format::table && options.common.output.empty();
 }
 
-int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result,
-         const std::vector<GrownPhase>& grown) {
+int tell(const RunOptions& options, const Trained& trained, const std::vector<GrownPhase>& grown) {
+    const run::Result& result = trained.result;
     if (!result.left_to_host.empty()) {
         talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
     }
-    const auto diverged = std::ranges::find_if(result.steps, [](const auto& s) { return !std::isfinite(s.loss); });
-    if (diverged != result.steps.end()) {
+    if (trained.diverged) {
+        const auto& [step, loss] = *trained.diverged;
         talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
                                          "--learning-rate may help",
-                                         result.first_step + (diverged - result.steps.begin()), diverged->loss));
+                                         step, loss));
         return check_failed;
     }
     if (speaks_live(options)) std::cout << '\n';
-    Report report = report_of(options, schedule, result);
+    Report report = report_of(options, trained.schedule, result);
     add_growth(report, grown);
     print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
-        const bool some = result.steps.size() > run::most_steps_in_timeline;
+        const bool some = trained.steps > run::most_steps_in_timeline;
         talk(options.common, fmt::format("trace: {}{}", options.trace,
                                          some ? fmt::format(" (the last {} steps)", run::most_steps_in_timeline) : ""));
     }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/growth.hpp"
@@ -38,12 +39,20 @@ struct GrownPhase {
     std::int64_t parameters = 0;
 };
 
+/// A training, as `tell` tells of it.
+struct Trained {
+    Schedule schedule;
+    run::Result result;  // with all steps unless they are printed as they end
+    std::int64_t steps = 0;
+    Seconds seconds{};                                 // of all of them
+    std::optional<std::pair<int, double>> diverged{};  // the first step whose loss is no number, and that loss
+};
+
 /// Whether steps are printed as they end.
 bool speaks_live(const RunOptions& options);
 void print_step(int step, const run::StepReport& report);
 /// What came of it, on one of the ranks, and the timeline's file; the exit code. `grown`: empty where it is of one
-/// network; else `schedule` and what is not of steps are of the last one.
-int tell(const RunOptions& options, const Schedule& schedule, const run::Result& result,
-         const std::vector<GrownPhase>& grown = {});
+/// network; else what is not of steps is of the last one.
+int tell(const RunOptions& options, const Trained& trained, const std::vector<GrownPhase>& grown = {});
 
 }  // namespace rehearse::cli

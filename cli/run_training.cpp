@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -141,11 +142,15 @@ Trained train_one(const run::Session& session, const RunOptions& options, Networ
     };
     const bool speaks = session.rank() == 0;
     const bool live = speaks && speaks_live(options);
+    asked.keep_steps = !speaks_live(options);
     if (options.tune != Tune::off && asked.device == "cpu" && asked.backend.empty() && asked.algorithm.empty()) {
         asked.tuned = tuned_for_all(asked.scratch_limit, options.common);
         if (speaks) say_how_much_is_tuned(made.schedule, asked.tuned, asked.scratch_limit, options.common);
     }
     made.result = run::train(session, made.schedule, asked, [&](int step, const run::StepReport& report) {
+        ++made.steps;
+        made.seconds += report.seconds;
+        if (!made.diverged && !std::isfinite(report.loss)) made.diverged = {first + step, report.loss};
         if (live) print_step(first + step, report);
     });
     return made;
@@ -174,14 +179,17 @@ Trained train_growing(const run::Session& session, const RunOptions& options, st
         kernels::Communicator::world().barrier();
         if (i > 0) phase.grown = run::grow_weights(networks[i], options.run.save, options.copy_layers);
         kernels::Communicator::world().barrier();  // all have read before it is written again
-        const run::Result before = std::move(made.result);
+        const Trained before = std::move(made);
         made = train_one(session, now, std::move(networks[i]), asked[i].from);
-        made.result.samples += before.samples;
-        if (i > 0 && options.run.check_gradients && excess(before) > excess(made.result)) {
-            made.result.gradient_error = before.gradient_error;
-            made.result.gradient_tolerance = before.gradient_tolerance;
+        made.result.samples += before.result.samples;
+        if (i > 0 && options.run.check_gradients && excess(before.result) > excess(made.result)) {
+            made.result.gradient_error = before.result.gradient_error;
+            made.result.gradient_tolerance = before.result.gradient_tolerance;
         }
-        for (const run::StepReport& step : made.result.steps) phase.seconds.value += step.seconds.value;
+        phase.seconds = made.seconds;
+        made.steps += before.steps;
+        made.seconds += before.seconds;
+        if (before.diverged) made.diverged = before.diverged;
         steps.insert(steps.end(), made.result.steps.begin(), made.result.steps.end());
         phases.push_back(std::move(phase));
     }

@@ -10,12 +10,6 @@
 
 namespace rehearse::cli {
 
-/// A training, as `tell` tells of it.
-struct Trained {
-    Schedule schedule;
-    run::Result result;
-};
-
 /// Collective: the network of the job by its plan, with steps printed as they end.
 Trained train_network(const run::Session& session, const RunOptions& options);
 /// One network after the other, each from the weights that the one before it has left in its file. What is returned is

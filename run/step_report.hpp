@@ -21,4 +21,10 @@ std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program
 StepReport reported(const kernels::Communicator& world, const Schedule& schedule, Program& program,
                     const std::vector<double>& own);
 
+/// Of a step of a training whose result has all of them, or the last.
+inline void add_step(Result& result, const Options& options, const StepReport& made) {
+    if (!options.keep_steps) result.steps.clear();
+    result.steps.push_back(made);
+}
+
 }  // namespace rehearse::run

@@ -81,6 +81,7 @@ struct Options {
     bool check_gradients = false;       // compare with the same global batch on one rank; the result's gradient_error
     bool results = true;                // weights and gradients into the result
     bool record = true;                 // events into the timeline
+    bool keep_steps = true;             // all into the result; else the last alone: `report` is told each
     std::string data = "synthetic";     // or "climate", "idx:FOLDER", "FILE.h5"
     std::int64_t ignored_label = -100;  // asks for nothing, in a file (PyTorch's default of ignore_index)
     bool shuffle = true;                // samples of files, anew each epoch; else they come as they lie
@@ -135,11 +136,11 @@ struct TuningPhase {
 
 struct Result {
     Timeline timeline;  // of the last steps; on rank 0: of all ranks, clocks aligned; elsewhere: of this rank
-    std::vector<StepReport> steps;
-    int first_step = 0;            // of steps: more than 0 where it went on from a checkpoint
-    std::int64_t samples = 0;      // that the weights were trained on, those before the checkpoint included
-    std::vector<float> weights;    // of all buckets, one after the other; empty without Options::results
-    std::vector<float> gradients;  // of the last step, likewise
+    std::vector<StepReport> steps;  // or, without Options::keep_steps, the last; with servers all
+    int first_step = 0;             // of steps: more than 0 where it went on from a checkpoint
+    std::int64_t samples = 0;       // that the weights were trained on, those before the checkpoint included
+    std::vector<float> weights;     // of all buckets, one after the other; empty without Options::results
+    std::vector<float> gradients;   // of the last step, likewise
     std::vector<TuningPhase> phases{};
     std::vector<std::int64_t> lost{};  // workers that died
     std::vector<std::int64_t> cut{};   // workers that were told to stop as a quorum was through

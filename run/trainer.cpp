@@ -90,7 +90,11 @@ public:
             if (may_lose() && is_cut(job_->all, schedule_)) break;
             if (step + 1 == options_.steps && options_.check_gradients)
                 checked_.weights_before = floats_of(program_.tensors().weights());
-            result.steps.push_back(train_step(step));
+            const StepReport made = train_step(step);
+            if (job_ == nullptr)
+                add_step(result, options_, made);
+            else
+                result.steps.push_back(made);  // whose figures are shared at the end
             done_ = step + 1;
             result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
             const bool last = done_ == options_.steps || result.target_reached || asked_to_stop();
@@ -105,7 +109,7 @@ public:
         if (job_ != nullptr) {
             share(result);
             for (std::size_t i = 0; i < result.steps.size() && report && job_workers().rank() == 0; ++i) {
-                report(static_cast<int>(i), result.steps[i]);
+                report(first + static_cast<int>(i), result.steps[i]);
             }
         }
         feed_.end();

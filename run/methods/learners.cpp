@@ -14,6 +14,7 @@
 #include "run/job_check.hpp"
 #include "run/random.hpp"
 #include "run/reference/part_check.hpp"
+#include "run/step_report.hpp"
 
 namespace rehearse::run {
 
@@ -68,7 +69,7 @@ public:
             for (const auto& program : programs_)
                 made.loss += program->losses().sum() / static_cast<double>(global_batch(schedule_));
             made.samples_per_s = static_cast<double>(global_batch(schedule_)) / made.seconds.value;
-            result.steps.push_back(made);
+            add_step(result, options_, made);
             if (report) report(step, made);
         }
         result.weights = floats_of(programs_.front()->tensors().weights());

@@ -10,6 +10,7 @@
 #include "run/loss_target.hpp"
 #include "run/methods/learner_tuner.hpp"
 #include "run/methods/worker_trainer.hpp"
+#include "run/step_report.hpp"
 
 namespace rehearse::run {
 
@@ -42,7 +43,7 @@ private:
     void train_phase(WorkerTraining& trainer, const Schedule& schedule, const Report& report) {
         std::vector<double> seconds;
         for (int i = 0; i <= options_.tuning_steps && !ended_; ++i) {
-            result_.steps.push_back(trainer.train_step(step_));
+            add_step(result_, options_, trainer.train_step(step_));
             const StepReport& step = result_.steps.back();
             seconds.push_back(step.seconds.value);
             if (report && world_.rank() == 0) report(step_, step);

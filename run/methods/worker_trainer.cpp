@@ -22,6 +22,7 @@
 #include "run/placement.hpp"
 #include "run/random.hpp"
 #include "run/reference/part_check.hpp"
+#include "run/step_report.hpp"
 #include "run/trainer.hpp"
 
 namespace rehearse::run {
@@ -49,16 +50,17 @@ public:
         Result result;
         RankSaver saver{world_, schedule_, options_, [this](const UseNumbers& use) { visit_state(use); }};
         result.first_step = static_cast<int>(saver.begin().step);
+        result.samples = result.first_step * global_batch(schedule_);
         LossTarget target{options_};
         for (int step = result.first_step; step < options_.steps; ++step) {
-            result.steps.push_back(train_step(step));
+            add_step(result, options_, train_step(step));
+            result.samples = (step + std::int64_t{1}) * global_batch(schedule_);
             result.target_reached = target.reached_by(result.steps.back().loss, global_batch(schedule_));
             const bool last = result.target_reached || step + 1 == options_.steps;
             saver.after(step, last);
             if (report && world_.rank() == 0) report(step, result.steps.back());
             if (last) break;
         }
-        result.samples = (result.first_step + static_cast<std::int64_t>(result.steps.size())) * global_batch(schedule_);
         finish(result);
         if (options_.check_gradients) check(result, *threads_.learners().back().program);
         return result;

@@ -3,8 +3,7 @@
 // only.
 //
 // SimGrid's engine is one a process and lives as long as it; it starts when the first Simulation does. Each Simulation
-// brings a zone of its own that has no parent, so it is never sealed: hosts and links may be added to an engine that
-// has run before, and go away with the zone. The engine's clock goes on; times are differences.
+// has a zone of its own, which the next one takes over. The engine's clock goes on; times are differences.
 #pragma once
 
 #include <simgrid/s4u.hpp>
@@ -57,8 +56,7 @@ public:
 private:
     std::unique_ptr<DeviceZone> zone_;
     Seconds origin_;
-    std::int64_t first_cores_ = 0;  // the number of the first pool's host
-    std::int64_t at_work_ = 0;      // actors
+    std::int64_t at_work_ = 0;  // actors
     bool watched_ = false;
 };
 

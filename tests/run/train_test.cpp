@@ -207,6 +207,25 @@ TEST(Training, ReportsEachStepOnRankZero) {
     EXPECT_EQ(result.gradient_error, -1);
 }
 
+TEST(Training, KeepsTheLastStepAloneWhereEachIsTold) {
+    const Communicator world = Communicator::world();
+    for (const char* plan : {"data", "data:local=2"}) {
+        const Schedule schedule = schedule_of(test::dropping(), plan, world.size(), 4);
+        double loss = 0;
+        int told = 0;
+        const auto report = [&](int, const StepReport& step) {
+            loss = step.loss;
+            ++told;
+        };
+        const Result result = train_on(world, schedule, {.steps = 3, .keep_steps = false}, report, {});
+        ASSERT_EQ(result.steps.size(), 1U) << plan;
+        EXPECT_EQ(result.samples, 3 * global_batch(schedule)) << plan;
+        if (world.rank() != 0) continue;
+        EXPECT_EQ(told, 3) << plan;
+        EXPECT_EQ(result.steps[0].loss, loss) << plan;
+    }
+}
+
 TEST(Training, RefusesWhatItCannotExecute) {
     const Communicator world = Communicator::world();
     const auto message = [&](const Schedule& schedule, const Options& options) -> std::string {
