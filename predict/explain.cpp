@@ -54,6 +54,11 @@ std::string waiting_source(const DeviceClass& device) {
     return text;
 }
 
+std::string crowding_source() {
+    return fmt::format("{:.1f} % for each doubling of the cards that compute in a node, as of published rows",
+                       100 * crowding);
+}
+
 }  // namespace
 
 std::vector<Explained> explained(const Prediction& prediction) {
@@ -77,7 +82,11 @@ std::vector<Explained> explained(const Prediction& prediction) {
         parts[{fmt::format("{} {}", kind_of(problem->op), to_string(problem->pass)), p.basis}].add(p.time, p.error,
                                                                                                    p.source);
     }
-    const double waiting = prediction.setup.waiting.front();
+    const double waiting = prediction.setup.waiting.front(), crowded = prediction.setup.crowded.front();
+    if (crowded > 1) {
+        parts[{"beside other cards of a node", Basis::modelled}].add(computed * (crowded - 1), 0, crowding_source());
+        computed = computed * crowded;
+    }
     if (waiting > 1) {
         parts[{"waiting for the slowest card", Basis::modelled}].add(computed * (waiting - 1), 0,
                                                                      waiting_source(device));

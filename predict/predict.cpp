@@ -80,8 +80,11 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
                                 setup.machine, setup.schedule, devices);
     setup.waiting = waiting(setup.schedule, setup.machine, setup.options.quorum);
+    setup.crowded = crowded(setup.schedule, setup.machine);
     setup.options.pace.resize(setup.waiting.size(), 1);
-    for (std::size_t rank = 0; rank < setup.waiting.size(); ++rank) setup.options.pace[rank] *= setup.waiting[rank];
+    for (std::size_t rank = 0; rank < setup.waiting.size(); ++rank) {
+        setup.options.pace[rank] *= setup.waiting[rank] * setup.crowded[rank];
+    }
     return setup;
 }
 

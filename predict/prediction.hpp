@@ -95,6 +95,7 @@ struct Setup {
     Schedule schedule;
     sim::Options options;
     std::vector<double> waiting{};    // by rank, in `options.pace`: for the slowest card (predict/spread.hpp)
+    std::vector<double> crowded{};    // ... and beside the other cards of a node
     std::optional<Machine> priced{};  // with the framework's overheads in each price, where it has any
     Framework framework{};            // whose they are
     std::optional<Anchor> anchor{};   // in `options`

@@ -62,6 +62,24 @@ std::vector<double> waiting(const Schedule& schedule, const Machine& machine, do
     return result;
 }
 
+std::vector<double> crowded(const Schedule& schedule, const Machine& machine) {
+    const std::int64_t all = ranks(schedule.mesh);
+    std::vector<const DeviceClass*> device(static_cast<std::size_t>(all));
+    std::map<const DeviceClass*, double> each;  // of the fullest node: ranks of a class keep one pace
+    for (std::size_t rank = 0; rank < device.size(); ++rank) {
+        const auto number = static_cast<std::int64_t>(rank);
+        device[rank] = &class_of(machine, number);
+        const NodeKind& node = machine.nodes[static_cast<std::size_t>(locate(machine, number).kind)];
+        const double more = doublings(std::min(all, devices_per_node(node)), cards_of_prices(machine, *device[rank]));
+        double& most = each.try_emplace(device[rank], 1).first->second;
+        most = std::max(most, std::pow(1 + crowding, more));
+    }
+    std::vector<double> result;
+    result.reserve(device.size());
+    for (const DeviceClass* of : device) result.push_back(each[of]);
+    return result;
+}
+
 double doublings(std::int64_t devices, std::int64_t measured_on) {
     return std::max(0.0, std::log2(static_cast<double>(devices) / static_cast<double>(measured_on)));
 }

@@ -51,6 +51,22 @@ TEST(Waiting, IsForTheRanksThatAreInStep) {
     EXPECT_DOUBLE_EQ(setup_of(job, 33).waiting.front(), slowest_of(8)) << "groups do not wait for each other";
 }
 
+// Six cards of a node of Summit: log2(6) doublings of 1.1 %, however many nodes there are.
+TEST(Crowded, GrowsInsideANodeOnly) {
+    Machine machine = models::load_machine("summit");
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 1).crowded.front(), 1);
+    EXPECT_NEAR(setup_of(on(machine), 2).crowded.back(), 1.011, 1e-12);
+    EXPECT_NEAR(setup_of(on(machine), 6).crowded.back(), std::pow(1.011, std::log2(6)), 1e-12);
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 96).crowded.back(), setup_of(on(machine), 6).crowded.front());
+    const predict::Setup setup = setup_of(on(machine), 6);
+    EXPECT_DOUBLE_EQ(setup.options.pace.back(), setup.waiting.back() * setup.crowded.back());
+    Job spread = on(machine);
+    spread.conditions.devices_per_node = 1;
+    EXPECT_DOUBLE_EQ(setup_of(spread, 6).crowded.front(), 1) << "one card a node";
+    machine.in_situ.source = "measured inside steps of a node of six";
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 6).crowded.front(), 1) << "in the prices already";
+}
+
 TEST(DistanceError, GrowsWithEachDoubling) {
     EXPECT_DOUBLE_EQ(distance_error(8, 8), 0.05);
     EXPECT_DOUBLE_EQ(distance_error(64, 4), 0.13);  // 5 % and four doublings of 3 %: a triangle of 5, 12, 13
