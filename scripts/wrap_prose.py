@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of prose in pages end at 100 columns; tables, blocks of code, headings and pictures are as long as they are.
+"""Lines of prose in pages end at 100 columns; tables, blocks of code, headings and pictures are as long as they are. A
+block of code ends with a line of its own.
 
   scripts/wrap_prose.py              # names lines that are longer, in all pages but LEFT; exit code 1 where there are some
   scripts/wrap_prose.py --fix        # breaks anew the paragraphs that have them, and no others
@@ -83,6 +84,17 @@ def long_lines(text):
             number += 1
 
 
+def glued_fences(text):
+    """Numbers of lines that should end a block of code and do not, as something else is on them."""
+    in_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not FENCE.match(line):
+            continue
+        if in_code and line.strip(" `~"):
+            yield number
+        in_code = not in_code
+
+
 def fixed(text):
     result = []
     for prose, lines in blocks_of(text.splitlines()):
@@ -104,6 +116,9 @@ def main():
             text = new
         for number in long_lines(text):
             print(f"{page.resolve().relative_to(ROOT)}:{number}: longer than {WIDTH} columns")
+            wrong += 1
+        for number in glued_fences(text):
+            print(f"{page.resolve().relative_to(ROOT)}:{number}: a block of code ends with a line of its own")
             wrong += 1
     return 1 if wrong else 0
 
