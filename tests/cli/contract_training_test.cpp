@@ -37,6 +37,17 @@ TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
     EXPECT_EQ(run("run --model lenet5 --data idx:nowhere").code, 2);
 }
 
+// Steps count on through the networks that it grows through.
+TEST_F(Contract, RunSaysWhichStepDiverged) {
+    const std::string wild = "run --model gpt-h16-a2-l2-v20@8 --batch 4 --steps 3 --learning-rate 1e30 ";
+    for (const char* how : {"", "--format json", "--save wild.h5 --force --grow 1:gpt-h16-a2-l4-v20@8"}) {
+        const Output out = run(wild + how);
+        if (out.err.find("no HDF5") != std::string::npos) continue;
+        EXPECT_EQ(out.code, 1) << how;
+        EXPECT_THAT(out.err, HasSubstr("the training diverged: the loss of step 1 is ")) << how;
+    }
+}
+
 // Two blocks become four: embedding, final norm and 2 x 6 layers stay, 2 x 6 are new, or begin as those before them.
 // The first steps are those of the small network alone.
 TEST_F(Contract, RunGrowsANetwork) {
