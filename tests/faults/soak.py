@@ -41,7 +41,8 @@ def held(name, seconds, begin, end):
 def watched(name, command, environment, seconds=None):
     """Of a process the most that it held just after a tenth of its time, and at its end; ended after `seconds`."""
     sizes, began = [], time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, **environment}) as job:
+    with (tempfile.TemporaryFile() as told,
+          subprocess.Popen(command, stdout=told, env={**os.environ, **environment}) as job):
         while job.poll() is None and (seconds is None or time.monotonic() - began < seconds):
             size = resident(job.pid)
             if size:
@@ -53,11 +54,18 @@ def watched(name, command, environment, seconds=None):
         over = job.poll() is None  # its time is, and nothing has ended it before
         if over:
             job.terminate()
-    if not (over or job.returncode == 0) or len(sizes) < 50:
-        print(f"{name}: exit {job.returncode}, looked at {len(sizes)} times")
+        job.wait()
+        told.seek(max(0, told.tell() - 2000))
+        last = told.read().decode(errors="replace")
+    if len(sizes) < 50:
+        print(f"{name}: exit {job.returncode}, looked at {len(sizes)} times; it said last:\n{last}")
         return False
     tenth = len(sizes) // 10
-    return held(name, time.monotonic() - began, max(sizes[tenth:2 * tenth]), max(sizes[-tenth:]))
+    stays = held(name, time.monotonic() - began, max(sizes[tenth:2 * tenth]), max(sizes[-tenth:]))
+    if over or job.returncode == 0:
+        return stays
+    print(f"{name}: exit {job.returncode}; it said last:\n{last}")
+    return False
 
 
 def predictions(asked):
