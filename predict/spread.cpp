@@ -62,21 +62,30 @@ std::vector<double> waiting(const Schedule& schedule, const Machine& machine, do
     return result;
 }
 
+double beside(std::int64_t cards, std::int64_t measured_beside) {
+    return std::pow(1 + crowding, doublings(cards, measured_beside));
+}
+
 std::vector<double> crowded(const Schedule& schedule, const Machine& machine) {
-    const std::int64_t all = ranks(schedule.mesh);
-    std::vector<const DeviceClass*> device(static_cast<std::size_t>(all));
-    std::map<const DeviceClass*, double> each;  // of the fullest node: ranks of a class keep one pace
-    for (std::size_t rank = 0; rank < device.size(); ++rank) {
+    struct Card {
+        const DeviceClass* device = nullptr;
+        std::int64_t node = 0;
+    };
+    std::vector<Card> cards(static_cast<std::size_t>(ranks(schedule.mesh)));
+    std::map<std::int64_t, std::int64_t> in_node;  // cards of the job, by node
+    for (std::size_t rank = 0; rank < cards.size(); ++rank) {
         const auto number = static_cast<std::int64_t>(rank);
-        device[rank] = &class_of(machine, number);
-        const NodeKind& node = machine.nodes[static_cast<std::size_t>(locate(machine, number).kind)];
-        const double more = doublings(std::min(all, devices_per_node(node)), cards_of_prices(machine, *device[rank]));
-        double& most = each.try_emplace(device[rank], 1).first->second;
-        most = std::max(most, std::pow(1 + crowding, more));
+        cards[rank] = {&class_of(machine, number), locate(machine, number).node};
+        if (!cards[rank].device->host) ++in_node[cards[rank].node];
+    }
+    std::map<const DeviceClass*, double> each;  // of its fullest node: ranks of a class keep one pace
+    for (const auto& [device, node] : cards) {
+        double& most = each.try_emplace(device, 1).first->second;
+        if (!device->host) most = std::max(most, beside(in_node[node], cards_of_prices(machine, *device)));
     }
     std::vector<double> result;
-    result.reserve(device.size());
-    for (const DeviceClass* of : device) result.push_back(each[of]);
+    result.reserve(cards.size());
+    for (const Card& card : cards) result.push_back(each[card.device]);
     return result;
 }
 

@@ -35,9 +35,10 @@ inline constexpr double card_spread = 0.015;
 double slowest_of(double n, double waited, double spread = card_spread);
 inline double slowest_of(double n) { return slowest_of(n, n); }
 
-/// Cards whose slowest the prices of this device contain, because they were measured inside steps of so many: those of
-/// a node where prices are by tiles (fitted on nodes of eight) or were measured inside training steps ([in_situ]);
-/// else one, by itself.
+/// Cards that the prices of this device were measured beside, so that they contain the slowest of these and what the
+/// cards of a node take from each other: eight where prices are by tiles (fitted on steps of nodes of eight), those of
+/// a node where they were measured inside training steps and held against them ([in_situ]); else one, by itself. Prices
+/// of a profile (calibrate --trace) count as of one, too: it does not say how many of its ranks shared a node.
 std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device);
 
 /// By rank, how many times as long as its price computation takes because a step waits for the slowest card: cards of a
@@ -46,14 +47,21 @@ std::int64_t cards_of_prices(const Machine& machine, const DeviceClass& device);
 /// `quorum`.
 std::vector<double> waiting(const Schedule& schedule, const Machine& machine, double quorum);
 
-/// Cards of a node that compute at the same time slow each other: they share power, air and the host's memory, and sums
-/// that hide behind computation take multiprocessors and memory from it. By so much with each doubling of these cards:
-/// the median of 168 anchored rows inside a node of the published systems that are not held out (Azure's Horovod and
-/// ParaDL's logs 1.2 %, NVIDIA's TensorFlow 1 and 2 1.2 and 1.0 %). Between nodes the same rows show none.
+/// Cards of a node that compute at the same time slow each other, by so much with each doubling of these cards: the
+/// median of 168 anchored rows inside a node of the published systems that are not held out (Azure's Horovod and
+/// ParaDL's logs 1.2 %, NVIDIA's TensorFlow 1 and 2 1.2 and 1.0 %), all of GPUs. Between nodes the same rows show none.
+/// The size is measured, the cause is not: assumed are power, air and memory of the host that cards share, and sums
+/// that take multiprocessors and memory from the computation that they hide behind.
 inline constexpr double crowding = 0.011;
 
-/// By rank, how many times as long as its price computation takes because as many cards of its node compute as the job
-/// has there, beyond those that prices contain.
+/// How many times as long as its price a card computes where so many cards of its node do, if that price was measured
+/// beside so many.
+double beside(std::int64_t cards, std::int64_t measured_beside = 1);
+
+/// By rank, how many times as long as its price computation takes because other cards of its node compute for the same
+/// job, beyond those that prices contain (cards_of_prices). Cards of all classes count, as they share what a node has;
+/// those of the fullest node of a class say how slow the class is. Processors (DeviceClass::host) are no cards: they
+/// neither count nor are slowed.
 std::vector<double> crowded(const Schedule& schedule, const Machine& machine);
 
 /// Returns log2 of how many times as many devices there are as something was measured on; 0 where there are fewer.

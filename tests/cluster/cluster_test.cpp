@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <functional>
 #include <map>
 #include <random>
@@ -321,7 +320,7 @@ TEST(Predicted, SpeedsAreThoseOfTheSimulatedStep) {
     EXPECT_EQ(speeds.most_devices(), 3);
     const Schedule schedule = make_schedule(network, machine, plan, {.devices = 3, .batch_per_device = 4});
     // Each step waits for the slowest of three cards, which share a node.
-    const std::vector<double> waiting(3, predict::slowest_of(3) * std::pow(1.011, std::log2(3)));
+    const std::vector<double> waiting(3, predict::slowest_of(3) * predict::beside(3));
     const Timeline one = sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .pace = waiting}).timeline;
     EXPECT_DOUBLE_EQ(speeds.samples_per_s(3, 12), 12 / summarize(one).step.value);
 }

@@ -68,7 +68,7 @@ TEST(Pilots, AnchorAllOtherPoints) {
     EXPECT_EQ(point.anchor->devices, 4);
     EXPECT_FALSE(point.measured);
     EXPECT_NEAR(point.figures.time.compute / large.figures.time.compute, 2, 3e-3);
-    const double crowd = std::pow(1.011, std::log2(6) - 2);  // six cards in a node of Summit, and four
+    const double crowd = beside(6, 4);  // six cards in a node of Summit, and four
     EXPECT_NEAR(large.figures.time.compute / small.figures.time.compute, slowest_of(24) / slowest_of(4) * crowd, 1e-9)
         << "the slowest of 24 cards is slower than that of four";
     EXPECT_NEAR(point.figures.time.exposed_comm / large.figures.time.exposed_comm, 1, 1e-6);
@@ -88,7 +88,7 @@ TEST(Pilots, LeaveCopiesOfGradientsAsTheyAre) {
     ASSERT_NEAR(prediction.points[0].anchor->computation, 3, 3e-3);
     // Each copy reads and writes 1000 x 1000 + 1000 + 1000 x 10 + 10 floats once.
     const double bytes = 2000.0 * 2 * 4 * 1011010;
-    const Seconds copies{bytes / class_of(job.machine, 0).memory_bandwidth.value.value * slowest_of(2) * 1.011};
+    const Seconds copies{bytes / class_of(job.machine, 0).memory_bandwidth.value.value * slowest_of(2) * beside(2)};
     const Seconds expected = 3.0 * two.figures.time.compute + two.figures.time.exposed_comm + copies;
     EXPECT_NEAR(prediction.points[0].figures.time.step / expected, 1, 1e-3);
     // A second pilot whose kernels took a tenth longer than that: what it takes to explain it leaves copies, too.

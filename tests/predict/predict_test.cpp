@@ -133,7 +133,7 @@ TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
     job.framework.bucket_copies = 2000;  // far above rounding
     EXPECT_EQ(step_of(setup_of(job, 1)).time, one) << "nobody to share with";
     const double bytes = 2000.0 * 2 * 4 * static_cast<double>(parameters(job.network));
-    const double longer = slowest_of(2) * 1.011;  // the slower card of two, beside the other
+    const double longer = slowest_of(2) * beside(2);  // the slower card of two, beside the other
     const double expected = longer * bytes / class_of(job.machine, 0).memory_bandwidth.value.value;
     EXPECT_NEAR((step_of(setup_of(job, 2)).time - two).value, expected, 1e-3 * expected);
 }
@@ -147,7 +147,7 @@ TEST(Predict, AFrameworkKeepsStatisticsOfGradients) {
     const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
     job.framework.statistics = {.alone = 14, .shared = 5};
     EXPECT_NEAR((step_of(setup_of(job, 1)).time - one).value, 14 * 10 * 1e-3, 1e-9);
-    const double longer = slowest_of(2) * 1.011;  // the slower card of two, beside the other
+    const double longer = slowest_of(2) * beside(2);  // the slower card of two, beside the other
     EXPECT_NEAR((step_of(setup_of(job, 2)).time - two).value, longer * 5 * 10 * 1e-3, 1e-3 * 5 * 10 * 1e-3);
     // Without a host to wait for, 1.4 passes each at the memory bandwidth.
     job.framework.issue.other = Seconds{};
@@ -204,7 +204,7 @@ TEST(Predict, AStepWaitsForItsSlowestCard) {
     const Point &one = prediction.points[0], &all = prediction.points[1];
     EXPECT_DOUBLE_EQ(one.waiting, 1);
     EXPECT_DOUBLE_EQ(all.waiting, slowest_of(12));
-    const double longer = slowest_of(12) * std::pow(1.011, std::log2(6));  // beside five others of its node
+    const double longer = slowest_of(12) * beside(6);  // beside five others of its node
     EXPECT_NEAR(all.figures.time.compute / one.figures.time.compute, longer, 1e-9);
     job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
     const predict::Setup setup = setup_of(job, 12);
@@ -220,7 +220,7 @@ TEST(Predict, AStepWaitsForItsSlowestCard) {
         if (part.steps > 0 && part.what.find("allreduce") == std::string::npos) kernels += part.total.value;
     }
     EXPECT_NEAR(waited / (kernels - waited), slowest_of(12) - 1, 1e-9);
-    EXPECT_NEAR(crowded / (kernels - waited - crowded), std::pow(1.011, std::log2(6)) - 1, 1e-9);
+    EXPECT_NEAR(crowded / (kernels - waited - crowded), beside(6) - 1, 1e-9);
 }
 
 // All parts of a band are independent: their logarithms' squares add up.

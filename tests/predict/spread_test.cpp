@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/models.hpp"
@@ -65,6 +66,37 @@ TEST(Crowded, GrowsInsideANodeOnly) {
     EXPECT_DOUBLE_EQ(setup_of(spread, 6).crowded.front(), 1) << "one card a node";
     machine.in_situ.source = "measured inside steps of a node of six";
     EXPECT_DOUBLE_EQ(setup_of(on(machine), 6).crowded.front(), 1) << "in the prices already";
+}
+
+TEST(Crowded, CountsTheCardsThatAreInANode) {
+    const Machine two = models::load_machine("pai-v100-p100");  // a node of 8 V100, one of 8 P100
+    EXPECT_NEAR(setup_of(on(two), 9).crowded.front(), std::pow(1.011, 3), 1e-12);
+    EXPECT_DOUBLE_EQ(setup_of(on(two), 9).crowded.back(), 1) << "alone in its node";
+    EXPECT_NEAR(setup_of(on(two), 12).crowded.back(), std::pow(1.011, 2), 1e-12) << "four P100";
+    Machine machine = models::load_machine("summit");
+    EXPECT_NEAR(setup_of(on(machine), 7).crowded.back(), std::pow(1.011, std::log2(6)), 1e-12)
+        << "ranks of a class keep the pace of their fullest node";
+    // A node of two classes: its last card is another, which is slowed by the five V100 as much as they are.
+    machine.classes.push_back(machine.classes.front());
+    machine.classes.back().name = "other";
+    for (Vertex& vertex : machine.nodes.front().vertices) {
+        if (vertex.name == "gpu5") vertex.device_class = 1;
+    }
+    const std::vector<double> crowded = setup_of(on(machine), 6).crowded;
+    EXPECT_NEAR(crowded.front(), std::pow(1.011, std::log2(6)), 1e-12);
+    EXPECT_NEAR(crowded.back(), std::pow(1.011, std::log2(6)), 1e-12);
+    machine.classes.back().host = true;
+    EXPECT_NEAR(setup_of(on(machine), 6).crowded.front(), std::pow(1.011, std::log2(5)), 1e-12) << "five cards";
+    EXPECT_DOUBLE_EQ(setup_of(on(machine), 6).crowded.back(), 1) << "a processor";
+}
+
+// The rows that say so are of GPUs.
+TEST(Crowded, IsNotForProcessors) {
+    for (const char* name : {"clx-opa", "stampede2-skx", "adam-commodity", "cori-knl", "perlmutter-cpu"}) {
+        const Machine machine = models::load_machine(name);
+        const std::int64_t devices = std::min<std::int64_t>(2, device_count(machine));
+        EXPECT_DOUBLE_EQ(setup_of(on(machine), devices).crowded.back(), 1) << name;
+    }
 }
 
 TEST(DistanceError, GrowsWithEachDoubling) {
