@@ -21,10 +21,13 @@ constexpr double short_products = 1.3, attention_error = 0.35;
 // As counted for frameworks that fuse nothing (prices/tile_model.cpp, models/software.toml).
 constexpr double score_passes = 6.5, loss_passes = 10, loss_error = 0.4;
 
-bool knows_board(const DeviceClass& device, std::string_view kind, DataType type) {
-    return device.model != nullptr && std::ranges::any_of(device.model->kernels(), [&](const MeasuredKernels& each) {
-               return each.kind == kind && each.type == type && each.sheet.board;
-           });
+// Whose kernels of the kind and type were measured; null where none were.
+const prices::Board* board_of(const DeviceClass& device, std::string_view kind, DataType type) {
+    if (device.model == nullptr) return nullptr;
+    const auto& all = device.model->kernels();
+    const auto found = std::ranges::find_if(
+        all, [&](const MeasuredKernels& each) { return each.kind == kind && each.type == type && each.sheet.board; });
+    return found == all.end() ? nullptr : &*found->sheet.board;
 }
 
 bool has_own_share(const DeviceClass& device, const Op& op) {
@@ -67,16 +70,23 @@ std::optional<Problem> gradient_as_product(const Problem& problem, const DeviceC
     const auto* op = std::get_if<MatMul>(&problem.op);
     if (op == nullptr || (problem.pass != Pass::backward_data && problem.pass != Pass::backward_weights))
         return std::nullopt;
-    if (!knows_board(device, "matmul", problem.type)) return std::nullopt;
+    const prices::Board* board = board_of(device, "matmul", problem.type);
+    if (board == nullptr) return std::nullopt;
     const std::int64_t rows = problem.batch * op->m;
     const MatMul data{.m = rows, .n = op->k, .k = op->n, .bias = false};
     const MatMul weights{.m = op->k, .n = op->n, .k = rows, .bias = false};
-    return Problem{problem.pass == Pass::backward_data ? data : weights, Pass::forward, 1, problem.type};
+    const MatMul& product = problem.pass == Pass::backward_data ? data : weights;
+    // The rows of a gradient's operands do not lie k values apart, as a dense layer's forward do, and neither do a
+    // batch's.
+    if (board->reads != prices::Reads::contiguous && board_of(device, "groupedmatmul", problem.type) != nullptr)
+        return Problem{GroupedMatMul{.experts = 1, .rows = product.m, .n = product.n, .k = product.k, .bias = false},
+                       Pass::forward, 1, problem.type};
+    return Problem{product, Pass::forward, 1, problem.type};
 }
 
 std::optional<Price> gradient_of_norm(const Problem& problem, const DeviceClass& device) {
     if (!std::holds_alternative<LayerNorm>(problem.op) || problem.pass != Pass::backward_data) return std::nullopt;
-    if (!knows_board(device, "layernorm", problem.type)) return std::nullopt;
+    if (board_of(device, "layernorm", problem.type) == nullptr) return std::nullopt;
     const Problem forward{problem.op, Pass::forward, problem.batch, problem.type};
     const std::optional<Seconds> least = roofline_times(forward, device).memory;
     const std::optional<Seconds> bytes = roofline_times(problem, device).memory;

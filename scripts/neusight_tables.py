@@ -23,7 +23,7 @@ OF_DEVICE = {"V100": "v100-pcie", "P100": "p100-pcie", "P4": "p4", "T4": "t4", "
              "MI210": "mi210"}
 # What the names of the kernels say of the algorithm that ran.
 FAMILY = {"WINOGRAD": "w", "WINOGRAD_NONFUSED": "n", "IMPLICIT_PRECOMP_GEMM": "g", "IMPLICIT_GEMM": "d", "GEMM": "d", "FFT": "f"}
-EVERY = {"linear": 2, "bmm": 10, "vector": 12, "softmax": 3, "ln": 3}
+EVERY = {"linear": 1, "bmm": 10, "vector": 12, "softmax": 3, "ln": 3}
 HOST = 0.3
 REFERENCES = ["V100", "P4", "T4"]
 HEAD = """# SPDX-License-Identifier: Apache-2.0

@@ -117,6 +117,23 @@ TEST(MeasuredBoards, ComeBeforeTheModelOfTheChip) {
     EXPECT_EQ(model->board(), "v100-pcie");
 }
 
+// A P100's dense layers read rows that lie k values apart; the two operands of their gradients do not, so that the
+// 4096 x 4096 x 16384 of a gradient take the half of what the same layer takes forward.
+TEST(MeasuredBoards, ReadGradientsOperandsInWholeLines) {
+    const auto gpu = [](const std::string& name) {
+        return parse_machine("name = \"m\"\n[[device]]\nname = \"gpu\"\nlike = \"" + name +
+                                 "\"\n[[node]]\nname = \"n\"\ndevices = [{ class = \"gpu\", name = \"gpu\" }]\n",
+                             "m.toml")
+            .classes.at(0);
+    };
+    const Problem weights{MatMul{.m = 4096, .n = 4096, .k = 4096, .bias = false}, Pass::backward_weights, 4,
+                          DataType::f32};
+    const Problem deep{MatMul{.m = 4096, .n = 4096, .k = 16384, .bias = false}, Pass::forward, 1, DataType::f32};
+    const DeviceClass strided = gpu("p100-pcie"), whole = gpu("v100-pcie");
+    EXPECT_LT(price(weights, strided).time, 0.6 * price(deep, strided).time);
+    EXPECT_EQ(price(weights, whole).time, price(deep, whole).time);
+}
+
 // A P4 by its data sheet, without a kernel of its own among the nearest: as near to its measured prices as nine in
 // ten of its kernels lie to theirs where a P4 is left out (27.5 %, docs/kernel_prices.md), in a band that is wider.
 TEST(MeasuredBoards, SpeakForABoardThatNobodyMeasured) {
