@@ -44,8 +44,7 @@ constexpr double hiding = 4, unaligned_share = 0.95;
 // Processors of 128 lanes have the shared memory of those of 64: products of f32 wait for it.
 constexpr FlopRate wide_processor{350e9};
 constexpr double wide_share = 0.779;
-constexpr double most_parts = 16, least_depth = 64;
-constexpr Seconds launch{1.7e-6}, added_launch{1e-6};
+constexpr Seconds launch{1.7e-6};
 // The power limit acts on averages: what is shorter than the first runs at the boost clock, what is longer than the
 // second at the sustained one.
 constexpr Seconds short_run{16e-6}, long_run{3e-3};

@@ -118,7 +118,8 @@ TEST(MeasuredBoards, ComeBeforeTheModelOfTheChip) {
 }
 
 // A P100's dense layers read rows that lie k values apart; the two operands of their gradients do not, so that the
-// 4096 x 4096 x 16384 of a gradient take the half of what the same layer takes forward.
+// 4096 x 4096 x 16384 of a gradient take the half of what the same layer takes forward. A gradient of few weights is
+// cut along its rows, as a forward product along k, which keeps more than one processor of 56 at work.
 TEST(MeasuredBoards, ReadGradientsOperandsInWholeLines) {
     const auto gpu = [](const std::string& name) {
         return parse_machine("name = \"m\"\n[[device]]\nname = \"gpu\"\nlike = \"" + name +
@@ -132,6 +133,16 @@ TEST(MeasuredBoards, ReadGradientsOperandsInWholeLines) {
     const DeviceClass strided = gpu("p100-pcie"), whole = gpu("v100-pcie");
     EXPECT_LT(price(weights, strided).time, 0.6 * price(deep, strided).time);
     EXPECT_EQ(price(weights, whole).time, price(deep, whole).time);
+    for (const std::int64_t rows : {4096, 65536}) {
+        const Problem few{MatMul{.m = 1, .n = 64, .k = 64, .bias = false}, Pass::backward_weights, rows, DataType::f32};
+        const Problem forward{MatMul{.m = 64, .n = 64, .k = rows, .bias = false}, Pass::forward, 1, DataType::f32};
+        const Problem uncut{GroupedMatMul{.experts = 1, .rows = 64, .n = 64, .k = rows, .bias = false}, Pass::forward,
+                            1, DataType::f32};
+        EXPECT_LE(price(few, strided).time, price(forward, strided).time) << rows;
+        EXPECT_LT(price(few, strided).time, 0.5 * price(uncut, strided).time) << rows;
+    }
+    const Problem tens{MatMul{.m = 1, .n = 256, .k = 256, .bias = false}, Pass::backward_weights, 65536, DataType::f32};
+    EXPECT_THAT(price(tens, strided).source, HasSubstr("k in "));
 }
 
 // A P4 by its data sheet, without a kernel of its own among the nearest: as near to its measured prices as nine in
