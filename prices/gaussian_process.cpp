@@ -85,7 +85,10 @@ Estimate GaussianProcess::at_by_nearest(const FeaturePoint& point) const {
     std::vector<double> with_all(points_.size());
     std::vector<std::size_t> places(points_.size());
     std::iota(places.begin(), places.end(), 0);
-    for (const std::size_t i : places) with_all[i] = covariance(model_, point, points_[i]);
+    for (const std::size_t i : places) {
+        with_all[i] = covariance(model_, point, points_[i]);
+        require(std::isfinite(with_all[i]), "a covariance is a number, so that points have an order");
+    }
     // Of equals the first, so that a price does not depend on how they are sorted.
     const auto nearer = [&](std::size_t a, std::size_t b) {
         return with_all[a] != with_all[b] ? with_all[a] > with_all[b] : a < b;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <stdexcept>
 
 namespace rehearse {
 namespace {
@@ -140,6 +141,7 @@ TEST(GaussianProcess, GoesByTheNearestPoints) {
         EXPECT_NEAR(std::sqrt(near.variance), std::sqrt(whole.variance), 0.02);
         EXPECT_GE(near.variance, whole.variance * (1 - 1e-9)) << "who knows less is less sure";
     }
+    EXPECT_THROW(static_cast<void>(some.at({{std::nan("")}, 0})), std::logic_error) << "nothing is nearest";
 }
 
 // 300 values, of which 90 % should lie within 1.645 deviations: a binomial's deviation is sqrt(0.09 / 300) = 1.7 %, and
