@@ -35,7 +35,7 @@ std::vector<PricedRows> priced_rows_of(const std::vector<MeasuredBoard>& all, st
                                        const std::string& leave) {
     const MeasuredBoard& board = all[at];
     if (leave == "device") return calibrate::judge_by_others(all, at);
-    std::vector<PricedRows> found = calibrate::judge_own(board, leave_of(leave), models::shipped_count);
+    std::vector<PricedRows> found = calibrate::judge_own(board, leave_of(leave), models::shipped_count(board.kind));
     if (known_to_deepbench(board))
         found.insert(found.begin(), calibrate::judge_by(*models::deepbench_of(board), board));
     return found;
@@ -72,20 +72,21 @@ void add_elementwise(const match::Pattern& wanted, Json& groups, calibrate::Kind
 std::string footer_of(const std::string& leave) {
     const std::string what =
         "Whole kernels on the device, without the host's part: convolutions of 3x3, stride 1; dense layers (matmul) "
-        "and "
-        "batches of products (groupedmatmul); softmax and layer normalization from a megabyte. ";
+        "and batches of products (groupedmatmul); softmax and layer normalization from a megabyte. ";
     if (leave == "device")
         return what + fmt::format(
                           "data sheet: from {} kernels of the other boards; {} kernels: and one factor from so "
                           "many of its own, taken evenly",
                           calibrate::pooled_kernels, calibrate::pilot_kernels);
-    return what + fmt::format(
-                      "DeepBench: what its kernels say, scaled by the data sheet; bound: the least over the "
-                      "library's algorithms and tiles; board: and what {} of its kernels of a kind took beyond, {}; "
-                      "share: element-wise operators from a megabyte at the device's share of the bandwidth",
-                      models::shipped_count,
-                      leave == "family" ? "none of them on images with the side of the row's, at its depth or length"
-                                        : "the row not among them");
+    return what +
+           fmt::format(
+               "DeepBench: what its kernels say, scaled by the data sheet; bound: the least over the library's "
+               "algorithms and tiles; board: and what those most like the row took beyond, of half of the board's "
+               "kernels of a kind (of {} convolutions at most), {}; share: element-wise operators from a megabyte at "
+               "the device's share of the bandwidth",
+               models::shipped_convolutions,
+               leave == "family" ? "none on images with the side of the row's, at its depth or length"
+                                 : "the row not among them");
 }
 
 }  // namespace

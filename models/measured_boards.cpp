@@ -222,7 +222,7 @@ const std::vector<MeasuredBoard>& measured_boards() {
 
 MeasuredKernels shipped_kernels(const MeasuredBoard& board) {
     MeasuredKernels kernels{board.kind, DataType::f32, board.sheet, {}, board.experts, board.band, board.source};
-    for (const std::size_t i : every(board.kernels.size(), shipped_count)) {
+    for (const std::size_t i : every(board.kernels.size(), shipped_count(board.kind))) {
         kernels.samples.push_back(board.kernels[i].sample);
         if (board.kind == "conv2d") kernels.ran.push_back(ran(board.kernels[i], board.sheet));
     }

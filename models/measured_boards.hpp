@@ -27,8 +27,11 @@ const std::vector<MeasuredBoard>& measured_boards();
 /// table without any board.
 std::vector<MeasuredBoard> measured_boards(std::string_view text, const std::string& origin);
 
-/// What the shipped prices of a board are conditioned on: every so manieth of its kernels, at most so many.
-inline constexpr std::size_t shipped_count = 1500;
+/// What the shipped prices of a board are conditioned on: of its convolutions every so manieth, at most so many, since
+/// the vote for their family factors one matrix of all that are kept; of other kernels all. A price itself goes by
+/// those most like the problem (prices/price_model.cpp).
+inline constexpr std::size_t shipped_convolutions = 1500;
+inline std::size_t shipped_count(std::string_view kind) { return kind == "conv2d" ? shipped_convolutions : SIZE_MAX; }
 MeasuredKernels shipped_kernels(const MeasuredBoard& board);
 
 /// What the data sheet of a board says beside peak and bandwidth.

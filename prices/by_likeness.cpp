@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "prices/price_model.hpp"
+#include "prices/product_bound.hpp"
 #include "prices/roofline.hpp"
 
 namespace rehearse {
@@ -21,10 +22,13 @@ constexpr double short_products = 1.3, attention_error = 0.35;
 // As counted for frameworks that fuse nothing (prices/tile_model.cpp, models/software.toml).
 constexpr double score_passes = 6.5, loss_passes = 10, loss_error = 0.4;
 
-bool knows_board(const DeviceClass& device, std::string_view kind, DataType type) {
-    return device.model != nullptr && std::ranges::any_of(device.model->kernels(), [&](const MeasuredKernels& each) {
-               return each.kind == kind && each.type == type && each.sheet.board;
-           });
+// Whose kernels of the kind and type were measured; null where none were.
+const prices::Board* board_of(const DeviceClass& device, std::string_view kind, DataType type) {
+    if (device.model == nullptr) return nullptr;
+    const auto& all = device.model->kernels();
+    const auto found = std::ranges::find_if(
+        all, [&](const MeasuredKernels& each) { return each.kind == kind && each.type == type && each.sheet.board; });
+    return found == all.end() ? nullptr : &*found->sheet.board;
 }
 
 bool has_own_share(const DeviceClass& device, const Op& op) {
@@ -63,20 +67,42 @@ std::optional<Price> of_loss(std::int64_t scores, const Problem& problem, const 
                  fmt::format("loss of {} by {} passes over its scores", device.name, passes)};
 }
 
-std::optional<Problem> gradient_as_product(const Problem& problem, const DeviceClass& device) {
+// Its batch is 1.
+std::optional<MatMul> gradient_as_product(const Problem& problem) {
     const auto* op = std::get_if<MatMul>(&problem.op);
-    if (op == nullptr || (problem.pass != Pass::backward_data && problem.pass != Pass::backward_weights))
-        return std::nullopt;
-    if (!knows_board(device, "matmul", problem.type)) return std::nullopt;
+    if (op == nullptr) return std::nullopt;
     const std::int64_t rows = problem.batch * op->m;
-    const MatMul data{.m = rows, .n = op->k, .k = op->n, .bias = false};
-    const MatMul weights{.m = op->k, .n = op->n, .k = rows, .bias = false};
-    return Problem{problem.pass == Pass::backward_data ? data : weights, Pass::forward, 1, problem.type};
+    if (problem.pass == Pass::backward_data) return MatMul{.m = rows, .n = op->k, .k = op->n, .bias = false};
+    if (problem.pass == Pass::backward_weights) return MatMul{.m = op->k, .n = op->n, .k = rows, .bias = false};
+    return std::nullopt;
+}
+
+// A product whose k a library cuts into parts is a batch of so many products, whose sum is taken.
+Price as_batch(const MatMul& p, std::int64_t parts, DataType type, const DeviceClass& device) {
+    const GroupedMatMul batch{.experts = parts, .rows = p.m, .n = p.n, .k = (p.k + parts - 1) / parts, .bias = false};
+    Price answer = price({batch, Pass::forward, 1, type}, device);
+    if (parts == 1) return answer;
+    const double passes = static_cast<double>(parts) + 1;  // reads each part, writes the sum
+    answer.time += passes * one_pass(p.m * p.n, {batch, Pass::forward, 1, type}, device) + prices::added_launch;
+    answer.source += fmt::format(", k in {} parts", parts);
+    return answer;
+}
+
+// The rows of a gradient's operands do not lie k values apart, as a dense layer's forward do, and neither do a batch's.
+// Where forward is faster nonetheless, its kernels do no worse on rows that are whole.
+Price without_strides(const MatMul& p, const Price& forward, DataType type, const DeviceClass& device) {
+    Price best = forward;
+    for (std::int64_t parts = 1; parts <= prices::most_parts; parts *= 2) {
+        if (parts > 1 && p.k < parts * prices::least_depth) break;
+        Price some = as_batch(p, parts, type, device);
+        if (some.time < best.time) best = std::move(some);
+    }
+    return best;
 }
 
 std::optional<Price> gradient_of_norm(const Problem& problem, const DeviceClass& device) {
     if (!std::holds_alternative<LayerNorm>(problem.op) || problem.pass != Pass::backward_data) return std::nullopt;
-    if (!knows_board(device, "layernorm", problem.type)) return std::nullopt;
+    if (board_of(device, "layernorm", problem.type) == nullptr) return std::nullopt;
     const Problem forward{problem.op, Pass::forward, problem.batch, problem.type};
     const std::optional<Seconds> least = roofline_times(forward, device).memory;
     const std::optional<Seconds> bytes = roofline_times(problem, device).memory;
@@ -92,9 +118,13 @@ std::optional<Price> gradient_of_norm(const Problem& problem, const DeviceClass&
 }  // namespace
 
 std::optional<Price> gradient_price(const Problem& problem, const DeviceClass& device) {
-    const std::optional<Problem> product = gradient_as_product(problem, device);
+    const std::optional<MatMul> product = gradient_as_product(problem);
     if (!product) return gradient_of_norm(problem, device);
-    Price answer = price(*product, device);
+    const prices::Board* board = board_of(device, "matmul", problem.type);
+    if (board == nullptr) return std::nullopt;
+    Price answer = price({*product, Pass::forward, 1, problem.type}, device);
+    if (board->reads != prices::Reads::contiguous && board_of(device, "groupedmatmul", problem.type) != nullptr)
+        answer = without_strides(*product, answer, problem.type, device);
     answer.error = std::hypot(answer.error, transposed_error);
     answer.source = "as the product that it is: " + answer.source;
     answer.basis = Basis::modelled;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prices/gaussian_process.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/error.hpp"
@@ -54,13 +56,20 @@ Matrix with_errors(Matrix matrix, std::span<const double> errors) {
 }  // namespace
 
 GaussianProcess::GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values,
-                                 std::span<const double> errors)
-    : model_(std::move(model)),
-      points_(std::move(points)),
-      factor_(cholesky(with_errors(covariances(model_, points_), errors))),
-      weights_(solve(factor_, {values.begin(), values.end()})) {}
+                                 std::span<const double> errors, std::size_t nearest)
+    : model_(std::move(model)), points_(std::move(points)), nearest_(nearest), factor_(0) {
+    require(nearest_ > 0, "a price goes by a point at least");
+    if (points_.size() > nearest_) {
+        values_.assign(values.begin(), values.end());
+        errors_.assign(errors.begin(), errors.end());
+        return;
+    }
+    factor_ = cholesky(with_errors(covariances(model_, points_), errors));
+    weights_ = solve(factor_, {values.begin(), values.end()});
+}
 
 Estimate GaussianProcess::at(const FeaturePoint& point) const {
+    if (points_.size() > nearest_) return at_by_nearest(point);
     std::vector<double> known(points_.size());
     Estimate result{0, covariance(model_, point, point) + model_.noise * model_.noise};
     for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -70,6 +79,31 @@ Estimate GaussianProcess::at(const FeaturePoint& point) const {
     solve_lower(factor_, known);
     for (const double value : known) result.variance -= value * value;
     return result;
+}
+
+Estimate GaussianProcess::at_by_nearest(const FeaturePoint& point) const {
+    std::vector<double> with_all(points_.size());
+    std::vector<std::size_t> places(points_.size());
+    std::iota(places.begin(), places.end(), 0);
+    for (const std::size_t i : places) {
+        with_all[i] = covariance(model_, point, points_[i]);
+        require(std::isfinite(with_all[i]), "a covariance is a number, so that points have an order");
+    }
+    // Of equals the first, so that a price does not depend on how they are sorted.
+    const auto nearer = [&](std::size_t a, std::size_t b) {
+        return with_all[a] != with_all[b] ? with_all[a] > with_all[b] : a < b;
+    };
+    const auto last = places.begin() + static_cast<std::ptrdiff_t>(nearest_);
+    std::nth_element(places.begin(), last, places.end(), nearer);
+    std::sort(places.begin(), last);
+    std::vector<FeaturePoint> points;
+    std::vector<double> values, errors;
+    for (auto place = places.begin(); place != last; ++place) {
+        points.push_back(points_[*place]);
+        values.push_back(values_[*place]);
+        if (!errors_.empty()) errors.push_back(errors_[*place]);
+    }
+    return GaussianProcess{model_, std::move(points), values, errors, nearest_}.at(point);
 }
 
 double GaussianProcess::prior_variance() const {

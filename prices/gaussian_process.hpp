@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -50,17 +52,22 @@ struct Estimate {
 class GaussianProcess {
 public:
     /// Conditions on values[i] at points[i]; n^3 / 3 multiply-adds. errors[i]: its standard deviation beside the
-    /// model's noise; empty: none.
+    /// model's noise; empty: none. `nearest`: where there are more points, each price goes by so many that vary most
+    /// with its own: nearest^3 / 3 multiply-adds a price then, and none before.
     GaussianProcess(Covariance model, std::vector<FeaturePoint> points, std::span<const double> values,
-                    std::span<const double> errors = {});
+                    std::span<const double> errors = {}, std::size_t nearest = SIZE_MAX);
     Estimate at(const FeaturePoint& point) const;
     /// What a point far from all known ones would get as variance, about.
     double prior_variance() const;
 
 private:
+    Estimate at_by_nearest(const FeaturePoint& point) const;
+
     Covariance model_;
     std::vector<FeaturePoint> points_;
-    Matrix factor_;
+    std::vector<double> values_, errors_;  // where prices go by the nearest points
+    std::size_t nearest_;
+    Matrix factor_;  // of all points; else empty
     std::vector<double> weights_;
 };
 

@@ -42,7 +42,7 @@ RanFamily ran(const BoardKernel& kernel, const DeviceSheet& sheet);
 
 /// Of `count` values at most so many, evenly: their places.
 inline std::vector<std::size_t> every(std::size_t count, std::size_t at_most) {
-    const std::size_t step = std::max<std::size_t>(1, (count + at_most - 1) / at_most);
+    const std::size_t step = at_most >= count ? 1 : (count + at_most - 1) / at_most;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < count; i += step) places.push_back(i);
     return places;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "core/error.hpp"
@@ -16,6 +17,9 @@ namespace rehearse {
 
 namespace {
 
+// Of a board's kernels those most like the problem: more of them change no price by more than its noise
+// (docs/kernel_prices.md).
+constexpr std::size_t nearest_of_board = 150;
 // Of its prior variance a price that knows its neighbours has little left; above this share it is called beyond them.
 constexpr double beyond_share = 0.5;
 
@@ -29,7 +33,8 @@ std::vector<GaussianProcess> condition(const MeasuredKernels& kernels) {
     std::vector<GaussianProcess> processes;
     for (const Expert& expert : kernels.experts) {
         TrainingSet set = training_set(kernels, expert);
-        processes.emplace_back(expert.covariance, std::move(set.points), set.values, set.errors);
+        processes.emplace_back(expert.covariance, std::move(set.points), set.values, set.errors,
+                               kernels.sheet.board ? nearest_of_board : SIZE_MAX);
     }
     return processes;
 }

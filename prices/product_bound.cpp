@@ -7,6 +7,7 @@
 #include <span>
 
 #include "prices/kernel_point.hpp"
+#include "prices/strided_tile.hpp"
 #include "prices/tensile_bound.hpp"
 
 namespace rehearse::prices {
@@ -21,7 +22,7 @@ struct Tile {
 constexpr std::array tiles{Tile{128, 128, 0.984}, Tile{64, 64, 0.904}, Tile{128, 32, 0.31}, Tile{32, 128, 0.31},
                            Tile{64, 32, 0.31},    Tile{32, 64, 0.31},  Tile{32, 32, 0.163}};
 // Of kernels that read rows of values that lie k apart (Reads::strided), as their names say.
-constexpr std::array strided_tiles{Tile{64, 64, 0.78}, Tile{32, 128, 0.808}};
+constexpr std::array square_strided{Tile{64, 64, 0.814}}, low_strided{Tile{32, 128, 0.827}};
 // Of batches of products, a generation's tiles.
 constexpr Tile wide_batch{128, 64, 0.952}, square_batch{64, 64, 0.966};
 constexpr Tile high_batch{128, 32, 0.89}, low_batch{32, 128, 0.89};
@@ -43,8 +44,7 @@ constexpr double hiding = 4, unaligned_share = 0.95;
 // Processors of 128 lanes have the shared memory of those of 64: products of f32 wait for it.
 constexpr FlopRate wide_processor{350e9};
 constexpr double wide_share = 0.779;
-constexpr double most_parts = 16, least_depth = 64;
-constexpr Seconds launch{1.7e-6}, added_launch{1e-6};
+constexpr Seconds launch{1.7e-6};
 // The power limit acts on averages: what is shorter than the first runs at the boost clock, what is longer than the
 // second at the sustained one.
 constexpr Seconds short_run{16e-6}, long_run{3e-3};
@@ -92,9 +92,9 @@ Dealt deal(const ProductShape& s, const Tile& tile, double parts, const Kernels&
 // bandwidth. The tiles of a wave share rows and columns, until rows lie a page apart, each beyond the reach of the
 // translation of addresses; the more of them, the sooner.
 Seconds read_strided(const ProductShape& s, const Tile& tile, const Dealt& dealt, const Board& board) {
-    constexpr double wave = 4, sector_share = 0.194;  // tiles a processor; of the bandwidth
-    constexpr double page = 92e3, sharpness = 1.83;   // bytes between rows at which half of what was shared is lost
-    constexpr double usual_rows = 3000, of_rows = 0.197;
+    constexpr double wave = 4, sector_share = 0.207;   // tiles a processor; of the bandwidth
+    constexpr double page = 115e3, sharpness = 1.255;  // bytes between rows at which half of what was shared is lost
+    constexpr double usual_rows = 3000, of_rows = 0.254;
     const double at_once = std::min(wave * board.processors, dealt.blocks);
     const double across = std::min(dealt.across, at_once);
     const double rows = across * tile.rows + std::max(1.0, at_once / across) * tile.columns;
@@ -105,7 +105,10 @@ Seconds read_strided(const ProductShape& s, const Tile& tile, const Dealt& dealt
 }
 
 Kernels kernels_for(const ProductShape& s, const Board& board) {
-    if (strided(s, board)) return {.tiles = strided_tiles, .of_rows = true, .hides = true};
+    if (strided(s, board)) {
+        const bool low = strided_choice(s, board) > 0;
+        return {.tiles = low ? std::span{low_strided} : std::span{square_strided}, .of_rows = true, .hides = true};
+    }
     const auto batch = [](std::span<const Tile> some) { return Kernels{some, 12.3, 0.622, 0.69, 0.31, false, true}; };
     switch (s.batched ? board.batch_tiles : BatchTiles::any) {
         case BatchTiles::any:

@@ -23,6 +23,11 @@ struct ProductShape {
 /// Of fewer rows libraries make products of a matrix and vectors, which no table of boards has.
 inline constexpr std::int64_t fewest_rows = 8;
 
+/// Libraries cut k into so many parts at most, each so deep at least; their sums are another kernel, which starts so
+/// much later.
+inline constexpr double most_parts = 16, least_depth = 64;
+inline constexpr Seconds added_launch{1e-6};
+
 /// Of a dense layer, forward, and of the dense layers of experts; nothing for other operators and passes.
 std::optional<ProductShape> product_shape(const Problem& problem);
 

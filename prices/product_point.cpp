@@ -4,6 +4,7 @@
 
 #include "prices/library_point.hpp"
 #include "prices/product_bound.hpp"
+#include "prices/strided_tile.hpp"
 
 namespace rehearse {
 
@@ -23,21 +24,6 @@ Filling filling(const prices::ProductShape& s, double rows, double columns, cons
 // Loads of four values at a time need rows that begin at a multiple of 16 bytes.
 double unaligned(double size) { return std::fmod(size, 4) == 0 ? 0 : 1; }
 
-// Which of the two tiles of strided kernels a library takes: it counts waves, a partial one as nearly a whole, and
-// knows nothing of memory. Above zero: 32 x 128 (the kernels' names: 88 % of the P4's, 94 % of the P100's).
-double chosen_strided(const prices::ProductShape& s, const prices::Board& board) {
-    if (board.reads == prices::Reads::contiguous || s.batched) return 0;
-    constexpr double partial = 0.9, likes = 0.97;
-    const prices::Board& b = board;
-    const FlopRate lanes_64{220e9};
-    const double lanes = b.peak * (b.rested / b.processors) > lanes_64 ? 2 : 1;
-    const auto cost = [&](double rows, double columns, double at_a_time) {
-        const double waves = std::ceil(s.m / rows) * std::ceil(s.n / columns) / (b.processors * lanes * at_a_time);
-        return (partial * std::ceil(waves) + (1 - partial) * waves) * at_a_time;
-    };
-    return std::clamp(10 * std::log(cost(64, 64, 4) / (likes * cost(32, 128, 2))), -1.5, 1.5);
-}
-
 }  // namespace
 
 std::optional<LibraryPoint> product_point(const Problem& problem, const prices::Board& board) {
@@ -55,7 +41,7 @@ std::optional<LibraryPoint> product_point(const Problem& problem, const prices::
           std::log(read / computed), 2 * large.waste, 2 * wide.waste, 2 * wide.last_wave, wide.waves, 2 * small.waste,
           2 * unaligned(shape->m), unaligned(shape->k), 3 * any_unaligned,
           4 * std::log(best.time / std::max(read, computed)), std::log2(std::clamp(best.time.value, shortest, longest)),
-          std::log2(bytes.value), chosen_strided(*shape, board)},
+          std::log2(bytes.value), prices::strided_choice(*shape, board)},
          0},
         best.time};
 }

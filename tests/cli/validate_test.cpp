@@ -160,6 +160,23 @@ TEST_F(Validate, PricesProductsAndRowsOfBoardsThatItHasNotSeen) {
     EXPECT_EQ(shipped, 6) << "matmul and groupedmatmul of random and transformers' sizes, softmax, layernorm";
 }
 
+// The P4's random dense layers go by the tile that its library takes (docs/kernel_prices_products.md): 8.9 and 29.3 %
+// without that.
+TEST_F(Validate, PricesStridedProductsByTheirTile) {
+    const Output output = run("validate --set neusight --filter 'p4 f32 matmul' --format json -q");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const Json json = Json::parse(output.out);
+    int random = 0;
+    for (const Json& group : json["groups"]) {
+        if (group["prices"] != "board" || group["sizes"] != "random") continue;
+        ++random;
+        EXPECT_LT(group["median_error"], 0.07) << group;
+        EXPECT_LT(group["p90_error"], 0.25) << group;
+        EXPECT_GT(group["in_band"], 0.84) << group;
+    }
+    EXPECT_EQ(random, 1);
+}
+
 // Memory by kind and time by plan (docs/language_models.md).
 TEST_F(Validate, HoldsTransformersToTheirMemoryAndTime) {
     const Output output = run("validate --set llm --rows --filter SimuMax --format json -q");

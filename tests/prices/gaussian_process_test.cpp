@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <stdexcept>
 
 namespace rehearse {
 namespace {
@@ -118,6 +119,29 @@ TEST(LeaveOut, EqualsConditioningWithoutTheGroup) {
         EXPECT_NEAR(left_out[i].mean, anew.mean, 1e-8);  // condition number below 1e5, 1e-16 a step
         EXPECT_NEAR(left_out[i].variance, anew.variance, 1e-8);
     }
+}
+
+// Of 300 points on a line of 30, all but the nearest 60 lie six and more of the longest length away: exp(-18) of what
+// is told. Where all are the nearest, nothing changes.
+TEST(GaussianProcess, GoesByTheNearestPoints) {
+    std::vector<FeaturePoint> points;
+    std::vector<double> values, errors;
+    for (int i = 0; i < 300; ++i) {
+        points.push_back({{0.1 * ((7 * i) % 300) * 2}, 0});
+        values.push_back(std::sin(points.back().features[0]));
+        errors.push_back(i % 3 == 0 ? 0.3 : 0.05);
+    }
+    const Covariance far{Smoothness::gaussian, {CovarianceTerm{2, 0.5, {1.0}}, CovarianceTerm{1, 0.25, {0.5}}}, 0.1};
+    const GaussianProcess all{far, points, values, errors}, same{far, points, values, errors, 300};
+    const GaussianProcess some{far, points, values, errors, 60};
+    for (const double at : {3.3, 30.05, 41.7}) {
+        const Estimate whole = all.at({{at}, 0}), near = some.at({{at}, 0});
+        EXPECT_EQ(same.at({{at}, 0}).mean, whole.mean);
+        EXPECT_NEAR(near.mean, whole.mean, 0.02);
+        EXPECT_NEAR(std::sqrt(near.variance), std::sqrt(whole.variance), 0.02);
+        EXPECT_GE(near.variance, whole.variance * (1 - 1e-9)) << "who knows less is less sure";
+    }
+    EXPECT_THROW(static_cast<void>(some.at({{std::nan("")}, 0})), std::logic_error) << "nothing is nearest";
 }
 
 // 300 values, of which 90 % should lie within 1.645 deviations: a binomial's deviation is sqrt(0.09 / 300) = 1.7 %, and

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "prices/library_point.hpp"
+#include "prices/strided_tile.hpp"
 
 namespace rehearse::prices {
 namespace {
@@ -103,6 +104,27 @@ TEST(ProductBound, WaitsForStridedRows) {
     // Of rows that lie near each other tiles share what they read.
     const ProductShape shallow{1, 2001, 3001, 513, false};
     EXPECT_LT(product_bound(shallow, all).time * (16385.0 / 513), product_bound(uneven, all).time / 1.5);
+}
+
+// Kernels that NeuSight saw on a P4, {columns, rows} of the result. Of 20 processors the busiest gets 18 tiles of 64x64
+// and 17 of 32x128; 312 and 315 of the other; of as many the last wave has two, four, five and seven; eight, which fill
+// it, are taken as 32x128.
+TEST(StridedTile, IsTheOneThatKeepsTheBusiestProcessorLess) {
+    Board p4{FlopRate{5.44e12}, Bandwidth{192e9}, 20, Bytes{4}, true};
+    p4.reads = Reads::strided_odd;
+    const auto low = [&](double m, double n, double k) { return strided_choice({1, m, n, k, false}, p4) > 0; };
+    EXPECT_TRUE(low(1178, 1123, 6589));
+    EXPECT_FALSE(low(4013, 6309, 536));
+    EXPECT_TRUE(low(1764, 4445, 7940));
+    EXPECT_TRUE(low(5850, 345, 10735));
+    EXPECT_FALSE(low(11640, 4433, 97));
+    EXPECT_FALSE(low(36653, 623, 546));
+    EXPECT_TRUE(low(11491, 973, 3042));
+    EXPECT_FALSE(low(51, 217, 4500)) << "a tile for one processor in five";
+    EXPECT_EQ(product_bound({1, 1178, 1123, 6589, false}, p4).columns, 128);
+    EXPECT_EQ(product_bound({1, 11640, 4433, 97, false}, p4).columns, 64);
+    EXPECT_EQ(strided_choice({1, 1178, 1123, 6589, true}, p4), 0) << "a batch";
+    EXPECT_EQ(strided_choice({1, 1178, 1123, 6589, false}, v100), 0);
 }
 
 // Twice the lanes at one shared memory: 128 lanes at 1.4 GHz are 358 GFLOP/s a processor.
