@@ -85,7 +85,8 @@ const std::vector<Stage>& Collectives::stages_of(const Call& call) {
         const Groups groups = groups_along(mesh_, call.axis, call.algorithm, wiring_);
         const std::optional<InSwitch> sums = in_switch(call, groups, wiring_);
         const Collective rounds = rounds_of(sums ? sums->rounds(call) : call, groups);
-        for (const Phase& phase : rounds.phases()) entry->second.push_back(make_stage(call, groups, rounds, phase));
+        for (const Phase& phase : phases_of(rounds, groups))
+            entry->second.push_back(make_stage(call, groups, rounds, phase));
     }
     return entry->second;
 }

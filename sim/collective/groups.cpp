@@ -117,6 +117,27 @@ Collective rounds_of(const Call& call, const Groups& groups) {
     return Collective{call.kind, algorithm, shape_for(call, groups), call.elements, call.root};
 }
 
+std::vector<Phase> phases_of(const Collective& rounds, const Groups& groups) {
+    const Group group = rounds.group();
+    const bool whole = rounds.elements() >= group.size * group.per_node;  // of each ring, where a node has several
+    if (whole || rounds.rounds() * group.size * groups.count > most_apart) return rounds.phases();
+    std::vector<Phase> apart;
+    const auto same_ends = [](const Message& a, const Message& b) { return a.from == b.from && a.to == b.to; };
+    for (const Phase& phase : rounds.phases()) {
+        std::vector<Message> before;
+        for (std::int64_t round = phase.first_round; round < phase.first_round + phase.repeats; ++round) {
+            std::vector<Message> messages = rounds.messages(round);
+            if (round > phase.first_round && std::ranges::equal(messages, before, same_ends)) {
+                ++apart.back().repeats;
+                continue;
+            }
+            apart.push_back({round, 1});
+            before = std::move(messages);
+        }
+    }
+    return apart;
+}
+
 bool equal_sizes(const std::vector<Message>& messages, const Group& group) {
     if (messages.empty()) return true;
     const auto [least, most] = std::ranges::minmax(messages, {}, &Message::elements);

@@ -65,6 +65,11 @@ inline constexpr std::int64_t fewest_for_rings = 4096;
 Group shape_for(const Call& call, const Groups& groups);
 /// What each of these groups runs.
 Collective rounds_of(const Call& call, const Groups& groups);
+/// Its rounds, alike ones together. A buffer of fewer elements than ranks leaves some of these out, others in each
+/// round of a ring: there rounds are alike only where the same ranks send. Of more than `most_apart` messages of all
+/// groups they are not looked at one by one, and the first of a phase stands for all.
+std::vector<Phase> phases_of(const Collective& rounds, const Groups& groups);
+inline constexpr std::int64_t most_apart = 1 << 16;  // a ring of 181 ranks
 /// Whether the messages of one of its rounds are of one size but for rounding.
 bool equal_sizes(const std::vector<Message>& messages, const Group& group);
 Bytes bytes_of(const Message& message, DataType type);

@@ -211,7 +211,7 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     for (const int other : of.with) {
         if (other != c) tell(c, other);
     }
-    for (const Phase& phase : rounds.phases()) {
+    for (const Phase& phase : phases_of(rounds, groups)) {
         const std::vector<rehearse::Message> of_round = rounds.messages(phase.first_round);
         if (of_round.empty()) continue;
         Bytes bytes;

@@ -166,6 +166,20 @@ TEST(Collectives, PriceBucketsSmallerThanTheirGroup) {
     EXPECT_EQ(step_time(folded(data_schedule(8, {all_reduce_step(0, 0, {})}), machine).timeline).value, 0);
 }
 
+// Two nodes of six GPUs: in some rounds what little there is stays in the nodes, in others some of it leaves them. A
+// ring of whole rounds would cross nodes in each.
+TEST(Collectives, FollowWhatLittleThereIsAround) {
+    const Machine machine = summit_like(2);
+    for (const char* algorithm : {"ring", "rings", "torus", "hierarchical(ring,ring)"}) {
+        for (const std::int64_t elements : {1, 2, 5, 11, 20}) {
+            const Schedule schedule = data_schedule(12, {all_reduce_step(0, elements, parse_algorithm(algorithm))});
+            const double exact = step_time(simulate(schedule, machine, {.mode = Mode::exact}).timeline).value;
+            EXPECT_NEAR(step_time(folded(schedule, machine).timeline).value / exact, 1, 1e-3)
+                << algorithm << ", " << elements << " elements";
+        }
+    }
+}
+
 TEST(Collectives, PriceEveryGroupAlongAnAxisAtOnce) {
     // 2 x 2 ranks on two nodes of two devices and one NIC of 10 GB/s: the groups along the outer axis, {0, 2} and {1,
     // 3}, both cross, so each gets half: 2 rounds of 2 us + 2 * 2 MB / 10 GB/s.

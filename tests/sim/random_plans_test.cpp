@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds of any plan, on random jobs and machines: it is refused with a reason or makes a schedule that passes its
 // check; its memory is what a count over its steps gives; its simulation passes its certificate in both modes, which
-// agree. REHEARSE_PLANS=N tries N jobs, REHEARSE_SEED=S others; a failing job is shown as the least that fails.
+// agree. REHEARSE_PLANS=N tries N jobs, REHEARSE_SEED=S others, REHEARSE_FIRST=I those from the I-th on; a failing job
+// is shown as the least that fails, with its number.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -179,7 +180,9 @@ TEST(RandomPlans, KeepTheirPromises) {
     for (const int signal : {SIGABRT, SIGSEGV, SIGFPE}) std::signal(signal, tell);
     std::int64_t made = 0;
     std::set<std::string> failures;
-    for (std::int64_t i = 0; i < plans; ++i) {
+    const std::int64_t first = rehearse::test::number("REHEARSE_FIRST", 0);
+    for (std::int64_t i = 0; i < first; ++i) jobs.draw();
+    for (std::int64_t i = first; i < first + plans; ++i) {
         const RandomJob job = jobs.draw();
         const std::size_t machine = static_cast<std::size_t>(i) % machines().size();
         const Outcome outcome = outcome_of(job, machine);
@@ -188,7 +191,8 @@ TEST(RandomPlans, KeepTheirPromises) {
         const RandomJob least =
             rehearse::test::least(job, [&](const RandomJob& less) { return outcome_of(less, machine).failure; });
         const std::string told = fmt::format("{} on {} devices of machine {}", least.text(), least.devices(), machine);
-        if (failures.insert(told).second) ADD_FAILURE() << told << "\n    " << *outcome_of(least, machine).failure;
+        if (failures.insert(told).second)
+            ADD_FAILURE() << "job " << i << ": " << told << "\n    " << *outcome_of(least, machine).failure;
         if (failures.size() > 20) break;
     }
     fmt::print("{} jobs, {} of them with a schedule\n", plans, made);
