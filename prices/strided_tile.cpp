@@ -15,7 +15,7 @@ double blocks_each(const ProductShape& s, double rows, double columns, const Boa
 // A processor of 128 lanes holds eight tiles of 64 x 64 or four of 32 x 128. The library takes the one of which the
 // busiest processor gets fewer; of equals the one that fills its last wave: up to four are a whole wave of 32 x 128 and
 // half of one of 64 x 64, more a wave of this and two of that. Of one or two a processor, in parts of k, it takes
-// 64 x 64. Right in 94 % of the P4's kernels (NeuSight's names and grids).
+// 64 x 64. Right in 94 % of the P4's kernels, of whose names and grids (NeuSight's) it was made.
 double chosen_on_wide(const ProductShape& s, const Board& board) {
     constexpr double wave = 8, few = 2, few_low = 2.5;
     const double square = blocks_each(s, 64, 64, board), low = blocks_each(s, 32, 128, board);
@@ -28,7 +28,7 @@ double chosen_on_wide(const ProductShape& s, const Board& board) {
     return std::clamp(steep * (fewer + fills), -sure_of_tile, sure_of_tile);
 }
 
-// With 64 lanes it counts waves of four and two, a partial one as nearly a whole (94 % of the P100's).
+// With 64 lanes it counts waves of four and two, a partial one as nearly a whole (94 % of the P100's, likewise).
 double chosen_on_narrow(const ProductShape& s, const Board& board) {
     constexpr double partial = 0.9, likes = 0.97;
     const auto cost = [&](double rows, double columns, double at_a_time) {

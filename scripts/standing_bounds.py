@@ -199,6 +199,16 @@ def figure(value):
     return digits
 
 
+def missing(lines, page):
+    """Prints a table's lines; whether the page, if there is one, has another."""
+    print("\n".join(lines))
+    text = pathlib.Path(page).read_text() if page else ""
+    lacks = [line for line in lines if page and line not in text]
+    for line in lacks:
+        print(f"{page} does not have: {line}", file=sys.stderr)
+    return bool(lacks)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -213,13 +223,7 @@ def main():
                 if not low <= published <= high:
                     print(f"{what}: {published} is not between {low} and {high}", file=sys.stderr)
                     failed = True
-    print("\n".join(lines))
-    page = pathlib.Path(arguments.check).read_text() if arguments.check else ""
-    for line in lines:
-        if arguments.check and line not in page:
-            print(f"{arguments.check} does not have: {line}", file=sys.stderr)
-            failed = True
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if missing(lines, arguments.check) or failed else 0)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ std::size_t in_use() {
     return all.uordblks + all.hblkhd;
 }
 
-/// A sanitizer has an allocator of its own, of which the C library knows nothing.
+constexpr const char* not_counted =
+    "the C library does not count this build's memory: a sanitizer or another allocator has it";
+
 bool is_counted() {
     const std::size_t before = in_use();
     const std::vector<char> some(10'000, 'x');
@@ -49,7 +51,7 @@ std::vector<double> of_different_machines() {
 }
 
 TEST(Memory, StaysWhereMachinesAlternate) {
-    if (!is_counted()) GTEST_SKIP() << "another allocator";
+    if (!is_counted()) GTEST_SKIP() << not_counted;
     for (int i = 0; i < 3; ++i) of_different_machines();
     const std::size_t before = in_use();
     for (int i = 0; i < 20; ++i) of_different_machines();
@@ -58,7 +60,7 @@ TEST(Memory, StaysWhereMachinesAlternate) {
 
 // No two links of these machines carry as much as each other.
 TEST(Memory, StaysWhereEachMachineIsAnother) {
-    if (!is_counted()) GTEST_SKIP() << "another allocator";
+    if (!is_counted()) GTEST_SKIP() << not_counted;
     const auto at = [](int i) { return Bandwidth{10e9 + 1e6 * i}; };
     for (int i = 0; i < 3; ++i) ring(6, star(6, at(i)));
     const std::size_t before = in_use();
@@ -71,7 +73,7 @@ TEST(Memory, StaysWhereEachMachineIsAnother) {
 }
 
 TEST(Memory, StaysWhereRanksShareCores) {
-    if (!is_counted()) GTEST_SKIP() << "another allocator";
+    if (!is_counted()) GTEST_SKIP() << not_counted;
     const Machine machine = star(2, 10.0_GBps);
     const Wiring wiring{machine};
     const auto work = [&](std::int64_t cores) {
@@ -98,7 +100,7 @@ TEST(Memory, StaysWhereRanksShareCores) {
 }
 
 TEST(Memory, StaysWhereOneSimulationIsInsideAnother) {
-    if (!is_counted()) GTEST_SKIP() << "another allocator";
+    if (!is_counted()) GTEST_SKIP() << not_counted;
     const Machine machine = star(4, 10.0_GBps);
     const Wiring wiring{machine};
     const auto both = [&] {
