@@ -103,18 +103,24 @@ Covariance first_guess(Smoothness smoothness, std::size_t features) {
             0.05};
 }
 
-std::vector<Expert> first_experts(std::string_view kind, bool of_boards) {
-    if (of_boards && kind != "conv2d") {
+std::vector<Expert> first_experts(std::string_view kind, const DeviceSheet& sheet) {
+    using enum LowerBound;
+    if (sheet.board && kind != "conv2d") {
         const std::size_t features = library_features(kind);
-        return {{true, first_guess(Smoothness::matern32, features)},
-                {true, first_guess(Smoothness::gaussian, features)}};
+        return {{overlapped, first_guess(Smoothness::matern32, features)},
+                {overlapped, first_guess(Smoothness::gaussian, features)}};
     }
     const std::size_t all = feature_names(kind).size();
-    if (kind == "conv2d")
-        return {{true, first_guess(Smoothness::gaussian, 9)}, {false, first_guess(Smoothness::matern32, all)}};
+    if (kind == "conv2d") {
+        std::vector<Expert> experts{{overlapped, first_guess(Smoothness::gaussian, 9)},
+                                    {in_turn, first_guess(Smoothness::matern32, all)}};
+        if (sheet.image_blocks != ImageBlocks::unknown)
+            experts.push_back({library, first_guess(Smoothness::matern32, all + features_of_library)});
+        return experts;
+    }
     const std::size_t some =
         kind == "matmul" ? 10 : 4;  // sizes, the ridge, of products the distances of rows and width
-    return {{true, first_guess(Smoothness::matern32, some)}, {false, first_guess(Smoothness::gaussian, all)}};
+    return {{overlapped, first_guess(Smoothness::matern32, some)}, {in_turn, first_guess(Smoothness::gaussian, all)}};
 }
 
 std::vector<double> parameters(const Covariance& model) {
@@ -176,7 +182,7 @@ Covariance learn(std::span<const TrainingSet> sets, const Covariance& start, con
 }
 
 Family learn_family(std::span<const MeasuredKernels> sets, const std::optional<Family>& kin, int rounds) {
-    Family family{first_experts(sets.front().kind, sets.front().sheet.board.has_value()), 1};
+    Family family{first_experts(sets.front().kind, sets.front().sheet), 1};
     for (std::size_t e = 0; e < family.experts.size(); ++e) {
         Expert& expert = family.experts[e];
         std::vector<TrainingSet> training;

@@ -16,8 +16,8 @@ namespace rehearse::calibrate {
 Covariance first_guess(Smoothness smoothness, std::size_t features);
 
 /// The experts that docs/device_prices.md settled on, not yet learned.
-/// `of_boards`: over the features of library_point.
-std::vector<Expert> first_experts(std::string_view kind, bool of_boards = false);
+/// Of a board: over the features of library_point.
+std::vector<Expert> first_experts(std::string_view kind, const DeviceSheet& sheet = {});
 
 /// Maximizes the sum over `sets` of the logarithm of the marginal likelihood (Rasmussen and Williams 2006, section
 /// 5.4.1) times a wide log-normal prior around first_guess and, where given, around `kin`, a family with more data.

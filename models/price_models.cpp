@@ -22,6 +22,19 @@ Csv table(std::string_view name) { return {kernel_file(name), fmt::format("calib
 
 using Experts = std::map<std::pair<std::string, std::string>, LearnedExperts>;  // by family and kind
 
+constexpr std::pair<std::string_view, LowerBound> bounds[] = {
+    {"overlapped", LowerBound::overlapped}, {"in-turn", LowerBound::in_turn}, {"library", LowerBound::library}};
+
+LowerBound bound_of(std::string_view word) {
+    const auto* found = std::ranges::find(bounds, word, &std::pair<std::string_view, LowerBound>::first);
+    require(found != std::end(bounds), "covariance.csv says which bound an expert starts from");
+    return found->second;
+}
+
+std::string_view word_of(LowerBound bound) {
+    return std::ranges::find(bounds, bound, &std::pair<std::string_view, LowerBound>::second)->first;
+}
+
 Experts read_experts(const Csv& csv) {
     Experts experts;
     for (std::size_t row = 0; row < csv.size(); ++row) {
@@ -31,7 +44,7 @@ Experts read_experts(const Csv& csv) {
         learned.band = csv.positive(row, "band");
         if (learned.experts.size() <= expert) learned.experts.resize(expert + 1);
         Expert& e = learned.experts[expert];
-        e.overlapped = csv.text(row, "bound") == "overlapped";
+        e.bound = bound_of(csv.text(row, "bound"));
         e.covariance.smoothness =
             csv.text(row, "smoothness") == "gaussian" ? Smoothness::gaussian : Smoothness::matern32;
         e.covariance.noise = csv.positive(row, "noise");
@@ -59,6 +72,14 @@ Seconds start_of_products(const std::vector<KernelSample>& samples) {
     constexpr double of_shortest = 0.7;
     const auto shortest = std::ranges::min_element(samples, {}, &KernelSample::time);
     return shortest == samples.end() ? Seconds{0} : of_shortest * shortest->time;
+}
+
+ImageBlocks image_blocks_of(const Csv& devices, std::size_t row) {
+    const std::string& word = devices.text(row, "image_blocks");
+    if (word == "one") return ImageBlocks::one;
+    if (word == "several") return ImageBlocks::several;
+    require(word == "unknown", "devices.csv says which blocks a library's Winograd kernels have");
+    return ImageBlocks::unknown;
 }
 
 std::string source_of(const Csv& devices, std::size_t row) {
@@ -95,10 +116,11 @@ std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
         if (!model.empty() && model != name) continue;
         const std::string type_name = devices.text(row, "type");
         const DataType type = type_name == "f16" ? DataType::f16 : DataType::f32;
-        const DeviceSheet sheet{parse_quantity<FlopRate>(devices.text(row, "peak")),
-                                parse_quantity<Bandwidth>(devices.text(row, "bandwidth")),
-                                devices.whole(row, "processors", 1), devices.whole(row, "channel_multiple", 1),
-                                parse_quantity<Bytes>(devices.text(row, "element"))};
+        DeviceSheet sheet{parse_quantity<FlopRate>(devices.text(row, "peak")),
+                          parse_quantity<Bandwidth>(devices.text(row, "bandwidth")),
+                          devices.whole(row, "processors", 1), devices.whole(row, "channel_multiple", 1),
+                          parse_quantity<Bytes>(devices.text(row, "element"))};
+        sheet.image_blocks = image_blocks_of(devices, row);
         for (const auto& [kind, csv] :
              {std::pair{"conv2d", &conv}, std::pair{"matmul", &gemm}, std::pair{"recurrent", &rnn}}) {
             const std::string column = fmt::format("{}:{}", name, type_name);
@@ -258,13 +280,12 @@ std::string covariance_table(const std::vector<ShippedKernels>& learned) {
         const MeasuredKernels& k = shipped.kernels;
         if (!done.emplace(shipped.family, k.kind).second) continue;
         for (std::size_t e = 0; e < k.experts.size(); ++e) {
-            const auto& [overlapped, c] = k.experts[e];
+            const auto& [bound, c] = k.experts[e];
             for (std::size_t t = 0; t < c.terms.size(); ++t) {
-                text +=
-                    fmt::format("{},{},{},{},{},{:.4g},{:.3g},{},{:.4g},{:.4g},{}\n", shipped.family, k.kind, e,
-                                overlapped ? "overlapped" : "in-turn",
-                                c.smoothness == Smoothness::gaussian ? "gaussian" : "matern32", c.noise, k.band, t,
-                                c.terms[t].amplitude, c.terms[t].task_correlation, lengths_text(c.terms[t].lengths));
+                text += fmt::format("{},{},{},{},{},{:.4g},{:.3g},{},{:.4g},{:.4g},{}\n", shipped.family, k.kind, e,
+                                    word_of(bound), c.smoothness == Smoothness::gaussian ? "gaussian" : "matern32",
+                                    c.noise, k.band, t, c.terms[t].amplitude, c.terms[t].task_correlation,
+                                    lengths_text(c.terms[t].lengths));
             }
         }
     }

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prices/convolution_shape.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rehearse::prices {
+
+double ConvolutionShape::image_values() const {
+    if (spreads()) return batch * filters * height * width;
+    return batch * channels * std::min(height, out_height * kernel_height) * std::min(width, out_width * kernel_width);
+}
+
+double ConvolutionShape::values() const {
+    return image_values() + outputs() * (spreads() ? channels : filters) + filters * channels / groups * taps();
+}
 
 std::optional<ConvolutionShape> convolution_shape(const Problem& problem, Volumes volumes) {
     const auto* conv = std::get_if<Conv>(&problem.op);

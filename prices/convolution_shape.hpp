@@ -24,10 +24,13 @@ struct ConvolutionShape {
     double taps() const { return kernel_height * kernel_width; }
     /// Multiply-adds of a direct computation, without rounding.
     double products() const { return outputs() * filters * channels / groups * taps(); }
-    /// Values of images and filters that cross the memory at least once.
-    double values() const {
-        return batch * channels * height * width + outputs() * filters + filters * channels / groups * taps();
-    }
+    bool skips() const { return kernel_height < stride_height || kernel_width < stride_width; }
+    /// Of the gradient of images whose windows move by several pixels: `filters` values a pixel of the image.
+    bool spreads() const { return pass == Pass::backward_data && stride_height * stride_width > 1; }
+    double image_values() const;
+    /// Values of images and filters that cross the memory at least once. Of images whose windows skip pixels only what
+    /// they touch, except where the gradient of every pixel is written.
+    double values() const;
 };
 
 enum class Volumes {

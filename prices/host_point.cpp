@@ -173,7 +173,7 @@ std::optional<KernelPoint> host_point(const Problem& problem, const DeviceSheet&
 std::vector<Expert> host_experts(std::string_view group) {
     using Terms = std::array<CovarianceTerm, 2>;
     if (group == "convolutions")
-        return {{false,
+        return {{LowerBound::in_turn,
                  {Smoothness::matern32,
                   Terms{{{0.66, 0.32, {15, 15, 16, 13, 4.5, 27, 4.5, 15, 11, 0.56, 4.5, 4.5, 8.1, 5.9, 0.6, 3.8, 13}},
                          {0.085,
@@ -181,12 +181,12 @@ std::vector<Expert> host_experts(std::string_view group) {
                           {0.31, 5.7, 3.6, 7.9, 2.7, 4.9, 3, 3.5, 3.2, 2.7, 2.7, 2.7, 3.9, 2.7, 2.7, 3.3, 5.7}}}},
                   0.07}}};
     if (group == "products")
-        return {{false,
+        return {{LowerBound::in_turn,
                  {Smoothness::matern32,
                   Terms{{{1.48, 0.96, {3.9, 12, 14, 5.2, 4.6, 4.6, 5.1, 4.4, 1.8, 4.5, 14}},
                          {0.25, 0.18, {2.3, 0.83, 7.7, 2.8, 2.7, 2.7, 2.8, 2.7, 2.7, 2.7, 7.4}}}},
                   0.05}}};
-    return {{false,
+    return {{LowerBound::in_turn,
              {Smoothness::matern32,
               Terms{{{2.63, 0.96, {17, 23, 8.5, 36, 4.4, 1.7, 10, 8, 4.5, 9, 0.8, 6.4, 4.2, 4.6, 3.9}},
                      {0.24, 0.34, {12, 15, 3.5, 0.55, 2.5, 2.5, 2.5, 2.7, 2.7, 2.7, 2.5, 2.8, 2.7, 2.7, 2.9}}}},

@@ -54,6 +54,26 @@ Bounds bounds(const Conv& op, Pass pass, std::int64_t batch, const DeviceSheet& 
             sheet.element * elements / sheet.bandwidth};
 }
 
+// The device as the algorithms of its library see it.
+prices::Board board_of(const DeviceSheet& sheet) {
+    return {.peak = sheet.peak,
+            .bandwidth = sheet.bandwidth,
+            .processors = number(sheet.processors),
+            .element = sheet.element,
+            .small_image_blocks = sheet.image_blocks == ImageBlocks::several};
+}
+
+// Adds the bound of the device's library, and as features how far each of its algorithms is behind the best, and how
+// far the best is from arithmetic and memory in turn.
+void add_library(const Problem& problem, const DeviceSheet& sheet, KernelPoint& point) {
+    const prices::LibraryChoice choice =
+        prices::library_choice(prices::convolution_shape(problem).value(), board_of(sheet));
+    point.bounds.library = choice.best().time;
+    std::vector<double>& features = point.point.features;
+    for (const std::size_t family : prices::measured_families) features.push_back(choice.behind(family));
+    features.push_back(2 * std::log(point.bounds.library / point.bounds.in_turn()));
+}
+
 // DeepBench's products add to their result (beta = 1): it is read and written.
 Bounds bounds(const ProductSizes& p, const DeviceSheet& sheet) {
     return {Flops{2 * p.m * p.n * p.k} / sheet.peak,
@@ -226,7 +246,10 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
         const Bounds at_best{bounds(tiled, problem.pass, problem.batch, sheet).compute,
                              bounds(conv, problem.pass, problem.batch, sheet).memory};
         const ProductSizes sizes = product_sizes(tiled, problem.pass, problem.batch);
-        return KernelPoint{{features(tiled, sizes, at_best, sheet), task}, at_best};
+        KernelPoint point{{features(tiled, sizes, at_best, sheet), task}, at_best};
+        if (sheet.image_blocks != ImageBlocks::unknown)
+            add_library({conv, problem.pass, problem.batch, problem.type}, sheet, point);
+        return point;
     }
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);

@@ -16,6 +16,13 @@
 
 namespace rehearse {
 
+/// What a block of a GPU library's fused Winograd kernels holds: a part of one image, or of several small ones.
+enum class ImageBlocks {
+    unknown,  // the library's algorithms are not known
+    one,
+    several
+};
+
 /// What the features need to know of a device and a data type.
 struct DeviceSheet {
     FlopRate peak;
@@ -31,6 +38,8 @@ struct DeviceSheet {
     /// What a product takes at least, however small it is: from its launch to its last store. Zero where it explains
     /// nothing, and the widths of narrow kernels do not either (tensor cores, CPUs).
     Seconds start{};
+    /// Where it is known, convolutions have the bound of prices::library_choice too, and features of it.
+    ImageBlocks image_blocks = ImageBlocks::unknown;
 };
 
 /// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.
@@ -50,6 +59,7 @@ ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch);
 struct Bounds {
     Seconds compute, memory;
     Seconds start{};
+    Seconds library{};  // the least over a GPU library's algorithms; 0: not known
     Seconds overlapped() const { return start + std::max(compute, memory); }
     Seconds in_turn() const { return start + compute + memory; }
 };
@@ -72,7 +82,11 @@ Problem without_transform(const Problem& problem);
 /// measured (groups, strides with dilation, padding that cannot be evened out).
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet);
 
-/// The names of the features, in their order.
+/// Convolutions of a known library have as many features more: how far each measured family is behind the best, and how
+/// far the best is from arithmetic and memory in turn.
+inline constexpr std::size_t features_of_library = std::size(prices::measured_families) + 1;
+
+/// The names of the features that all devices have, in their order.
 std::vector<std::string_view> feature_names(std::string_view kind);
 
 }  // namespace rehearse

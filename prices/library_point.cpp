@@ -22,21 +22,16 @@ std::optional<LibraryPoint> convolution_point(const Problem& problem, const pric
     if (!shape || !was_measured(*shape)) return std::nullopt;
     const prices::LibraryChoice choice = prices::library_choice(*shape, board);
     const Seconds best = choice.best().time;
-    // How far behind a family is: beyond a factor of e it plays no part.
-    const auto behind = [&](std::size_t family) {
-        const auto& time = choice.times[family];
-        return time ? 3 * std::min(1.0, std::log(time->time / best)) : 3.0;
-    };
     const prices::FamilyTime& fused = choice.times[0].value_or(choice.best());
     const prices::FamilyTime& transformed = choice.times[1].value_or(choice.best());
     const double waves = fused.blocks / (2 * board.processors);
     const Seconds computed = Flops{2 * shape->products()} / board.peak;
     const Seconds read = shape->values() * board.element / board.bandwidth;
     return LibraryPoint{
-        {{std::log2(shape->outputs()), std::log2(shape->channels), std::log2(shape->filters), behind(0), behind(1),
-          behind(2), std::log(read / computed), 4 * std::log(fused.waste), std::log2(std::max(waves, 1.0 / 64)),
-          4 * std::log(transformed.waste), 4 * std::log(std::ceil(waves) / waves), std::log2(shape->batch),
-          std::log2(std::sqrt(shape->height * shape->width))},
+        {{std::log2(shape->outputs()), std::log2(shape->channels), std::log2(shape->filters), choice.behind(0),
+          choice.behind(1), choice.behind(2), std::log(read / computed), 4 * std::log(fused.waste),
+          std::log2(std::max(waves, 1.0 / 64)), 4 * std::log(transformed.waste), 4 * std::log(std::ceil(waves) / waves),
+          std::log2(shape->batch), std::log2(std::sqrt(shape->height * shape->width))},
          static_cast<int>(problem.pass)},
         best};
 }

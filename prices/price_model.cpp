@@ -82,7 +82,16 @@ KernelPrice combine(std::span<const Estimate> estimates, double band, double pri
 }
 
 double log_bound(const KernelPoint& point, const Expert& expert) {
-    return std::log((expert.overlapped ? point.bounds.overlapped() : point.bounds.in_turn()).value);
+    switch (expert.bound) {
+        case LowerBound::overlapped:
+            return std::log(point.bounds.overlapped().value);
+        case LowerBound::in_turn:
+            return std::log(point.bounds.in_turn().value);
+        case LowerBound::library:
+            return std::log(point.bounds.library.value);
+    }
+    require(false, "a bound is one of three");
+    return 0;
 }
 
 TrainingSet training_set(const MeasuredKernels& kernels, const Expert& expert) {

@@ -25,8 +25,13 @@ struct KernelSample {
 };
 
 /// One of the processes whose mean is the model: which lower bound it starts from, how many features it sees.
+enum class LowerBound {
+    overlapped,  // compute and memory at the same time
+    in_turn,     // one after the other
+    library      // the least over the algorithms of a GPU library (DeviceSheet::image_blocks)
+};
 struct Expert {
-    bool overlapped = true;  // compute and memory at the same time, or in turn
+    LowerBound bound = LowerBound::overlapped;
     Covariance covariance;
 };
 

@@ -39,6 +39,10 @@ double loaded_clock(double watts, FlopRate peak_f32, double energy) {
 
 std::span<const Family> families() { return all; }
 
+double LibraryChoice::behind(std::size_t family) const {
+    return times[family] ? 3 * std::min(1.0, std::log(times[family]->time / best().time)) : 3.0;
+}
+
 LibraryChoice library_choice(const ConvolutionShape& shape, const Board& board) {
     LibraryChoice choice;
     const FamilyTime* least = nullptr;

@@ -75,12 +75,17 @@ std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& bo
 
 /// All of them; the index of a family is its place here.
 std::span<const Family> families();
+/// Those that convolutions without groups were seen to run by: all but direct and grouped kernels.
+inline constexpr std::size_t measured_families[] = {0, 1, 2, 3};
 
 /// Every family's time, and which is the least.
 struct LibraryChoice {
     std::vector<std::optional<FamilyTime>> times;  // beside families()
     std::size_t chosen = 0;
     const FamilyTime& best() const { return *times[chosen]; }
+    /// Three times the logarithm of how far a family is behind the best, as a feature: beyond a factor of e it plays no
+    /// part.
+    double behind(std::size_t family) const;
     std::string_view name() const { return families()[chosen].name; }
 };
 LibraryChoice library_choice(const ConvolutionShape& shape, const Board& board);

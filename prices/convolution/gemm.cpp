@@ -31,25 +31,23 @@ ProductBatch product_of(const ConvolutionShape& s) {
     return {s.outputs(), filters, channels * s.taps(), s.groups};
 }
 
-// The parts of a cut k are added up in memory.
-TiledProduct cut(const ProductBatch& whole, std::span<const GemmTile> choices, const Board& board) {
-    TiledProduct best = tiled_product(whole, choices, start, board);
-    for (double parts = 2; parts <= 64 && whole.k / parts >= 128; parts *= 2) {
-        TiledProduct some =
-            tiled_product({whole.m, whole.n, whole.k / parts, whole.count * parts}, choices, start, board);
-        some.time += moved(2 * whole.m * whole.n * whole.count * parts, board);
-        if (some.time < best.time) best = some;
-    }
-    return best;
+// Libraries have the gradients of filters of one tap, and those of images that are spread over pixels, in tiles of
+// 128 x 128 alone (docs/kernel_prices.md).
+bool in_largest_tiles(const ConvolutionShape& s) {
+    return s.spreads() || (s.pass == Pass::backward_weights && s.taps() == 1);
 }
 
 FamilyTime as_product(const ConvolutionShape& shape, const Board& board) {
     const ProductBatch whole = product_of(shape);
-    const std::span<const GemmTile> choices =
+    std::span<const GemmTile> choices =
         board.lanes.value > 0 ? std::span<const GemmTile>{matrix_tiles} : std::span<const GemmTile>{tiles};
-    const TiledProduct product =
-        shape.pass == Pass::backward_weights ? cut(whole, choices, board) : tiled_product(whole, choices, start, board);
-    return {overlapped(product.time, moved(shape.values(), board)) + launch, product.blocks, product.waste};
+    if (in_largest_tiles(shape)) choices = choices.first(1);
+    const TiledProduct product = shape.pass == Pass::backward_weights ? cut_product(whole, choices, start, board)
+                                                                      : tiled_product(whole, choices, start, board);
+    Seconds time = overlapped(product.time, moved(shape.values(), board)) + launch;
+    // Pixels that no window touches have a gradient of zero: all are set to it first.
+    if (shape.spreads() && shape.skips()) time += moved(shape.image_values(), board);
+    return {time, product.blocks, product.waste};
 }
 
 }  // namespace
@@ -69,6 +67,18 @@ TiledProduct tiled_product(const ProductBatch& product, std::span<const GemmTile
         if (missed > 0) time = overlapped(time, moved(missed * blocks * (tile.rows + tile.columns) * product.k, board));
         if (time < best.time)
             best = {time, blocks, blocks * tile.rows * tile.columns / (product.m * product.n * product.count)};
+    }
+    return best;
+}
+
+TiledProduct cut_product(const ProductBatch& whole, std::span<const GemmTile> choices, double begin, const Board& board,
+                         double missed) {
+    TiledProduct best = tiled_product(whole, choices, begin, board, missed);
+    for (double parts = 2; parts <= 64 && whole.k / parts >= 128; parts *= 2) {
+        TiledProduct some =
+            tiled_product({whole.m, whole.n, whole.k / parts, whole.count * parts}, choices, begin, board, missed);
+        some.time += moved(2 * whole.m * whole.n * whole.count * parts, board);
+        if (some.time < best.time) best = some;
     }
     return best;
 }

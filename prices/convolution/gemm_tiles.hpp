@@ -26,4 +26,8 @@ Seconds overlapped(Seconds computed, Seconds read);
 TiledProduct tiled_product(const ProductBatch& product, std::span<const GemmTile> tiles, double start,
                            const Board& board, double missed = 0);
 
+/// The same with k in as many parts as take least, up to 64 of 128 values at least, that are added up in memory.
+TiledProduct cut_product(const ProductBatch& whole, std::span<const GemmTile> tiles, double start, const Board& board,
+                         double missed = 0);
+
 }  // namespace rehearse::prices

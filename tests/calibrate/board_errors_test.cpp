@@ -19,7 +19,7 @@ MeasuredBoard products_board(std::string name, std::string kind, double factor) 
     result.kind = std::move(kind);
     const prices::Board sheet{FlopRate{1e13}, Bandwidth{1e12}, 40, Bytes{4}};
     result.sheet = {sheet.peak, sheet.bandwidth, 40, 1, Bytes{4}, sheet};
-    result.experts = first_experts("matmul", true);
+    result.experts = first_experts("matmul", result.sheet);
     for (const std::int64_t rows : {64, 200, 512, 1000, 4096})
         for (const std::int64_t k : {100, 256, 1024, 3000}) {
             const Problem problem{MatMul{.m = 1, .n = 512, .k = k}, Pass::forward, rows, DataType::f32};

@@ -53,6 +53,7 @@ TEST(Families, KnowWhatTheyCannotDo) {
     EXPECT_FALSE(winograd_fused(shape_of(conv(8, 64, 28, 64, 3, 2)), v100)) << "skips pixels";
     EXPECT_FALSE(winograd_transformed(shape_of(conv(8, 64, 28, 64, 5)), v100)) << "5x5";
     EXPECT_FALSE(winograd_fused(shape_of(conv(8, 64, 28, 64, 3, 1, Pass::backward_weights)), v100));
+    EXPECT_TRUE(winograd_transformed(shape_of(conv(8, 64, 28, 64, 3, 1, Pass::backward_weights)), v100));
     EXPECT_FALSE(fourier(shape_of(conv(8, 64, 28, 64, 1)), v100)) << "a product already";
     EXPECT_FALSE(fourier(shape_of(conv(8, 64, 28, 64, 5, 2)), v100)) << "skips pixels";
     Problem depthwise = conv(8, 64, 28, 64);
@@ -94,6 +95,37 @@ TEST(ConvolutionShape, OfBackwardDataHasChannelsAndFiltersExchanged) {
     EXPECT_EQ(back.channels, 128);
     EXPECT_EQ(back.filters, 64);
     EXPECT_EQ(back.products(), shape_of(conv(8, 64, 28, 128)).products());
+}
+
+// DeepBench on a V100: 8 and 16 images of 14x14 gradients of 512 filters are 13 and 25 tiles of 128 for 128 channels,
+// one a processor at most, so that both take as long: 139 and 146 us. In tiles of 32 channels the smaller batch would
+// take a third.
+TEST(ImplicitGemm, SpreadsGradientsInItsLargestTiles) {
+    const auto gradient = [](std::int64_t batch) {
+        return implicit_gemm(shape_of(conv(batch, 128, 28, 512, 1, 2, Pass::backward_data)), v100).value();
+    };
+    EXPECT_EQ(gradient(8).blocks, 13);
+    EXPECT_EQ(gradient(16).blocks, 25);
+    EXPECT_LT(gradient(16).time, gradient(8).time * 1.3);
+}
+
+// By hand: every second row and column of 8 images of 128 x 28 x 28 is read, 512 x 14 x 14 results are written. Of the
+// gradient of the images all pixels are written, the other way round.
+TEST(ConvolutionShape, CountsThePixelsThatWindowsTouch) {
+    const double results = 8.0 * 512 * 14 * 14, filters = 128 * 512;
+    EXPECT_EQ(shape_of(conv(8, 128, 28, 512, 1, 2)).values(), 8.0 * 128 * 14 * 14 + results + filters);
+    EXPECT_EQ(shape_of(conv(8, 128, 28, 512, 1, 2, Pass::backward_data)).values(),
+              8.0 * 128 * 28 * 28 + results + filters);
+    EXPECT_EQ(shape_of(conv(8, 128, 28, 512, 3, 2)).values(), 8.0 * 128 * 28 * 28 + results + 9 * filters);
+}
+
+// One tap: 128 x 128 alone, so that filters of 256 x 64 fill half of two tiles, in k of 64 parts of 784 pixels.
+TEST(ImplicitGemm, HasGradientsOfFiltersOfOneTapInItsLargestTiles) {
+    const Problem problem = conv(16, 256, 56, 64, 1, 1, Pass::backward_weights);
+    EXPECT_EQ(implicit_gemm(shape_of(problem), v100)->waste, 2);
+    EXPECT_EQ(std::fmod(implicit_gemm(shape_of(problem), v100)->blocks, 2), 0);
+    EXPECT_EQ(implicit_gemm(shape_of(conv(16, 256, 56, 64, 3, 1, Pass::backward_weights)), v100)->waste, 1)
+        << "of several taps in tiles as wide as the filters are many";
 }
 
 // Two blocks a processor: 160 fill 80 processors once; of 161 one runs alone, in 0.641 of the time of two.

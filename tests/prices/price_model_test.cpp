@@ -107,6 +107,27 @@ TEST(KernelPoints, RefuseWhatWasNeverMeasured) {
     EXPECT_FALSE(kernel_point(conv(64, 64, 2, Pass::update), sheet));
 }
 
+// A convolution of 3x3 that no library would run as the product that it is: the bound of the library's algorithms is
+// known where its blocks are, and its features come last, so that experts with fewer lengths do not see them.
+TEST(KernelPoints, HaveTheBoundOfAKnownLibrary) {
+    DeviceSheet known = sheet;
+    known.image_blocks = ImageBlocks::one;
+    const Problem problem = conv(64, 64, 32);
+    const KernelPoint without = kernel_point(problem, sheet).value(), with = kernel_point(problem, known).value();
+    EXPECT_EQ(without.bounds.library, Seconds{0});
+    const prices::Board board{sheet.peak, sheet.bandwidth, 4, sheet.element};
+    EXPECT_EQ(with.bounds.library,
+              prices::library_choice(prices::convolution_shape(problem).value(), board).best().time);
+    const std::vector<double>& few = without.point.features;
+    const std::vector<double>& many = with.point.features;
+    ASSERT_EQ(many.size(), few.size() + features_of_library);
+    EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
+    EXPECT_EQ(many.back(), 2 * std::log(with.bounds.library / with.bounds.in_turn()));
+    EXPECT_EQ(kernel_point(Problem{MatMul{1, 64, 64, false}, Pass::forward, 64, DataType::f32}, known)->bounds.library,
+              Seconds{0})
+        << "of products none";
+}
+
 // A device whose every kernel takes `factor` times the longer of the two bounds.
 MeasuredKernels steady(double factor) {
     const std::size_t features = feature_names("conv2d").size();
@@ -114,7 +135,7 @@ MeasuredKernels steady(double factor) {
                                 {CovarianceTerm{0.5, 0.5, std::vector<double>(features, 4.0)},
                                  CovarianceTerm{0.1, 0.5, std::vector<double>(features, 1.0)}},
                                 0.01};
-    MeasuredKernels kernels{"conv2d", DataType::f32, sheet, {}, {{true, covariance}}, 1, "a toy"};
+    MeasuredKernels kernels{"conv2d", DataType::f32, sheet, {}, {{LowerBound::overlapped, covariance}}, 1, "a toy"};
     for (const std::int64_t channels : {32, 64, 128, 256}) {
         for (const std::int64_t filters : {32, 64, 128, 256}) {
             const Problem problem = conv(channels, filters, 8);
