@@ -31,6 +31,8 @@ struct DeviceSheet {
     /// What a product takes at least, however small it is: from its launch to its last store. Zero where it explains
     /// nothing, and the widths of narrow kernels do not either (tensor cores, CPUs).
     Seconds start{};
+    /// Whether all that counts of the distance of a product's rows is that it is a multiple of 4 KB (cards of GDDR5).
+    bool paged = false;
 };
 
 /// The product that a problem is, as GPU libraries see it (column-major): {m, n} = {m, k} x {k, n}.
