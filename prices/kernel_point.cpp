@@ -121,8 +121,10 @@ std::array<std::int64_t, 2> row_distances(const ProductSizes& p, Pass pass) {
 }
 
 // The largest power of two in the distance of two rows, up to 2,048 values: which channels of the memory and which
-// banks of a cache the rows of a tile fall on.
-double twos(std::int64_t distance) {
+// banks of a cache the rows of a tile fall on. Where the sheet says so, only whether they lie a multiple of 4 KB apart.
+double alignment(std::int64_t distance, const DeviceSheet& sheet) {
+    constexpr std::int64_t page = 4096;
+    if (sheet.paged) return distance * static_cast<std::int64_t>(sheet.element.value) % page == 0 ? 4.0 : 0.0;
     return number(std::min(std::countr_zero(static_cast<std::uint64_t>(distance)), 11));
 }
 
@@ -141,7 +143,8 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
     const auto wide = static_cast<std::int64_t>(16 / sheet.element.value);
     const bool aligned = left % wide == 0 && right % wide == 0 && static_cast<std::int64_t>(p.m) % wide == 0;
     const auto [over_16, over_32, over_64] = widths(p.n, sheet);
-    values.insert(values.begin() + 4, {aligned ? 0.0 : 2.0, twos(left), twos(right), over_16, over_32, over_64});
+    values.insert(values.begin() + 4,
+                  {aligned ? 0.0 : 2.0, alignment(left, sheet), alignment(right, sheet), over_16, over_32, over_64});
     return values;
 }
 

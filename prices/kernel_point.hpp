@@ -38,6 +38,8 @@ struct DeviceSheet {
     /// What a product takes at least, however small it is: from its launch to its last store. Zero where it explains
     /// nothing, and the widths of narrow kernels do not either (tensor cores, CPUs).
     Seconds start{};
+    /// Whether all that counts of the distance of a product's rows is that it is a multiple of 4 KB (cards of GDDR5).
+    bool paged = false;
     /// Where it is known, convolutions have the bound of prices::library_choice too, and features of it.
     ImageBlocks image_blocks = ImageBlocks::unknown;
 };

@@ -74,6 +74,20 @@ TEST(KernelPoints, KnowHowFarApartTheRowsOfProductsLie) {
     EXPECT_EQ(feature_names("matmul").size(), 13U);
 }
 
+// 1024 values of f32 are 4 KB: rows so far apart, or a multiple of it, against all others.
+TEST(KernelPoints, OfPagedDevicesKnowWhetherRowsLieAMultipleOfFourKilobytesApart) {
+    DeviceSheet paged = sheet;
+    paged.paged = true;
+    const auto rows = [&](std::int64_t m, std::int64_t k) {
+        const auto point = kernel_point({MatMul{1, m, k, false}, Pass::forward, 64, DataType::f32}, paged);
+        const std::vector<double>& f = point.value().point.features;
+        return std::vector{f[5], f[6]};
+    };
+    EXPECT_THAT(rows(1760, 4096), testing::ElementsAre(0, 4));
+    EXPECT_THAT(rows(3072, 2560), testing::ElementsAre(4, 0)) << "12 KB and 10 KB";
+    EXPECT_THAT(rows(512, 35), testing::ElementsAre(0, 0));
+}
+
 // 10 us before anything moves, and kernels of 16, 32 and 64 columns; where a sheet has no start neither counts.
 TEST(KernelPoints, OfFewColumnsHaveAStartAndAWidth) {
     DeviceSheet started = sheet;
