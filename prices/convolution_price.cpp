@@ -80,10 +80,11 @@ std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& 
     const std::optional<prices::FamilyTime> least = prices::gradient_by_sample(*shape, *board);
     if (!least) return std::nullopt;
     const Beyond& beyond = board->lanes.value > 0 ? of_matrix_units : of_lanes;
-    return Price{least->time * beyond.times + device.launch.value, beyond.spread,
-                 fmt::format("{:.2g} times a product of which each block passes over all voxels of a sample, by the data "
-                             "sheet of {}: {}",
-                             beyond.times, device.name, beyond.source)};
+    return Price{
+        least->time * beyond.times + device.launch.value, beyond.spread,
+        fmt::format("{:.2g} times a product of which each block passes over all voxels of a sample, by the data "
+                    "sheet of {}: {}",
+                    beyond.times, device.name, beyond.source)};
 }
 
 std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device) {

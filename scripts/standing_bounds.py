@@ -143,7 +143,7 @@ LOGGED = {
     "mlperf-hpc-other-010": ("1,024 A100 of JUWELS Booster", None, 512, 18.9),
     "mlperf-hpc-other-016": ("512 A100 of Perlmutter", None, 1024, 8.6),
     "mlperf-hpc-other-019": ("1,024 A100 of Perlmutter", None, 512, 8.9),
-    "mlperf-hpc-other-040": ("512 A100 of Selene (v2.0)", None, 512, 2.45),
+    "mlperf-hpc-other-040": ("512 A100 of Selene (v2.0)", None, 1024, 2.45),
 }
 # Where an evaluation of each sample is less than training's rest: on these cards, by device, the gradients of weights are the
 # first suspect.

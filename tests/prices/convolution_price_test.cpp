@@ -118,8 +118,9 @@ TEST(ConvolutionPrice, OfWideGroupsIsAtMostThatOfAsManyConvolutions) {
     EXPECT_THAT(narrow.source, testing::HasSubstr("times the least of a library's algorithms"));
 }
 
-// Four channels of 27 taps and 32 filters are one tile of 128 x 32, of which a lone block takes 0.641 of two: those of two
-// samples of 16^3 voxels are two blocks on four processors, whatever the voxels; of eight, two a processor at a time.
+// Four channels of 27 taps and 32 filters are one tile of 128 x 32, of which a lone block takes 0.641 of two: those of
+// two samples of 16^3 voxels are two blocks on four processors, whatever the voxels; of eight, two a processor at a
+// time.
 TEST(ConvolutionPrice, OfVolumesBySampleIsABlockForEachTileAndSample) {
     DeviceClass by_sample = gpu(), cut = gpu();
     by_sample.model = PriceModel{"", {}}.with_volumes_by_sample(true);
