@@ -127,7 +127,6 @@ TEST(Devices, AnswerForConvolutionsOfEverySort) {
     }
 }
 
-// NeuSight measured products and normalizations forward: of an L4 and an MI210 nothing else is known.
 // pytorch/pytorch, issue 32370 (cuDNN 7.6.5): on a P100 backward, of the weights alone, takes 7 to 15 times the forward
 // pass, on a V100 0.598 ms for 0.439.
 TEST(Devices, OfPascalTakeLongForGradientsOfTheWeightsOfVolumes) {
@@ -142,6 +141,7 @@ TEST(Devices, OfPascalTakeLongForGradientsOfTheWeightsOfVolumes) {
     EXPECT_LT(ratio("summit"), 3);
 }
 
+// NeuSight measured products and normalizations forward: of an L4 and an MI210 nothing else is known.
 TEST(Devices, PriceGradientsByWhatWasMeasuredForward) {
     const auto device_of = [](const std::string& name) {
         return parse_machine(machine_with(name), "m.toml").classes[0];

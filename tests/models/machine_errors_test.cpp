@@ -197,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"too_fast_messages", "fraction = 0.9", "fraction = 1.1", 34, "cannot reach more than the whole"},
         Mistake{"negative_fraction", "fraction = 0.5", "fraction = -0.5", 11, "fraction must be above zero"},
         Mistake{"spread_in_percent", "peak.f32 =", "step_spread = 8\npeak.f32 =", 8, "relative standard deviation"},
+        Mistake{"volumes_of_no_model", "peak.f32 =", "volumes = \"by-sample\"\npeak.f32 =", 8,
+                "it is for devices with price_model or likeness"},
         Mistake{"volumes_by_halves", "peak.f32 =", "volumes = \"halves\"\npeak.f32 =", 8,
                 "'halves' is neither by-sample nor cut"},
         Mistake{"percent_as_error", "error = 0.1", "error = 30", 12, "relative to the price"},
