@@ -35,6 +35,9 @@ constexpr std::array device{
     MachineKey{"kernels", "name or text",
                "the board whose own kernels come before `price_model` and `likeness`; or, for f32 "
                "convolutions of a board that nobody measured, \"108 processors, 400 W, 7 nm\""},
+    MachineKey{"volumes", "name",
+               "how gradients of the weights of 3-D convolutions are dealt out to processors: `by-sample`, a tile of "
+               "them and a sample at a time, or `cut`, as finely as pays, the default"},
     source,
 };
 constexpr std::array peak{

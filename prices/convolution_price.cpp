@@ -70,6 +70,23 @@ std::optional<Price> convolution_price(const Problem& problem, const DeviceClass
                              beyond.times, choice.name(), device.name, beyond.source)};
 }
 
+std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& device) {
+    const auto* conv = std::get_if<Conv>(&problem.op);
+    if (device.model == nullptr || !device.model->volumes_by_sample()) return std::nullopt;
+    if (conv == nullptr || conv->depth == 0) return std::nullopt;
+    const auto shape = prices::convolution_shape(problem, prices::Volumes::folded);
+    const auto board = board_of(problem.type, device);
+    if (!shape || !board) return std::nullopt;
+    const std::optional<prices::FamilyTime> least = prices::gradient_by_sample(*shape, *board);
+    if (!least) return std::nullopt;
+    const Beyond& beyond = board->lanes.value > 0 ? of_matrix_units : of_lanes;
+    return Price{
+        least->time * beyond.times + device.launch.value, beyond.spread,
+        fmt::format("{:.2g} times a product of which each block passes over all voxels of a sample, by the data "
+                    "sheet of {}: {}",
+                    beyond.times, device.name, beyond.source)};
+}
+
 std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device) {
     const auto shape = prices::convolution_shape(problem, prices::Volumes::folded);
     const auto board = board_of(problem.type, device);

@@ -21,6 +21,10 @@ std::optional<Price> convolution_price(const Problem& problem, const DeviceClass
 /// others.
 std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device);
 
+/// Of the gradient of a volume's weights on a device whose library cuts it between samples alone (`volumes` of a
+/// machine file): the least that it takes. Nothing for others.
+std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& device);
+
 /// Whether it has groups: of such a one no other price knows more.
 bool has_groups(const Problem& problem);
 

@@ -142,7 +142,15 @@ PriceModel::PriceModel(std::string name, std::vector<MeasuredKernels> kernels, s
       conditioned_(kernels_.size()) {}
 
 std::shared_ptr<const PriceModel> PriceModel::with_factors(std::vector<KernelFactor> factors) const {
-    return std::make_shared<const PriceModel>(name_, kernels_, board_, std::move(factors));
+    auto model = std::make_shared<PriceModel>(name_, kernels_, board_, std::move(factors));
+    model->volumes_by_sample_ = volumes_by_sample_;
+    return model;
+}
+
+std::shared_ptr<const PriceModel> PriceModel::with_volumes_by_sample(bool by_sample) const {
+    auto model = std::make_shared<PriceModel>(name_, kernels_, board_, factors_);
+    model->volumes_by_sample_ = by_sample;
+    return model;
 }
 
 std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) const {

@@ -101,6 +101,9 @@ public:
     const std::string& board() const { return board_; }
     const std::vector<MeasuredKernels>& kernels() const { return kernels_; }
     const std::vector<KernelFactor>& factors() const { return factors_; }
+    /// Whether a library cuts gradients of the weights of volumes between samples alone (`volumes` of a machine file).
+    bool volumes_by_sample() const { return volumes_by_sample_; }
+    std::shared_ptr<const PriceModel> with_volumes_by_sample(bool by_sample) const;
 
     struct Answer {
         Seconds time;
@@ -118,6 +121,7 @@ private:
     std::string name_, board_;
     std::vector<MeasuredKernels> kernels_;
     std::vector<KernelFactor> factors_;
+    bool volumes_by_sample_ = false;
     mutable std::mutex mutex_;
     mutable std::vector<std::unique_ptr<const KernelPrices>> conditioned_;  // beside kernels_, empty until asked
     mutable std::map<std::string, std::optional<Answer>, std::less<>> answers_;

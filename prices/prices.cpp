@@ -214,7 +214,8 @@ std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClas
             Price answer = price({*planes, problem.pass, problem.batch, problem.type}, device);
             answer.error = std::hypot(answer.error, of_volumes);
             answer.source = "a volume as the image of the same product: " + answer.source;
-            std::optional<Price> least = price_without_transforms(problem, device);
+            std::optional<Price> least = price_by_sample(problem, device);
+            if (!least) least = price_without_transforms(problem, device);
             if (!least || least->time + of_bias(problem, device) < answer.time) return answer;
             least->time += of_bias(problem, device);
             least->error = std::max(least->error, answer.error);
@@ -225,6 +226,8 @@ std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClas
     }
     std::optional<Price> answer = convolution_price(problem, device);
     if (!answer) return std::nullopt;
+    std::optional<Price> least = price_by_sample(problem, device);
+    if (least && least->time > answer->time) answer = std::move(least);
     answer->time += of_bias(problem, device);
     Price together = on_this_board(from_sheet(std::move(*answer), problem), problem, device);
     std::optional<Price> apart = group_by_group(problem, device);

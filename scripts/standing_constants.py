@@ -19,10 +19,6 @@ from standing_bounds import missing
 
 # What it is, the run that told of it, whose rows rest on it, and what stands in its place.
 CONSTANTS = [
-    ("all of a step 3.98 times as long", "CoriGPU, one V100, CosmoFlow-small",
-     {"Frontera, 64 RTX 5000": "mlperf-hpc-other-006", "Piz Daint, 128 P100": "mlperf-hpc-piz-daint-001",
-      "Piz Daint, 256 P100": "mlperf-hpc-piz-daint-002"},
-     "model = 'CosmoFlow-(small|MLPerf)', device = '(RTX|P100).*'", 'slower = "1"'),
     ("30 ms a sample beside POWER9", "HAL, 64 V100, CosmoFlow of v0.7",
      {"Summit, 6 V100": "cosmoflow-small--cori-summit--037", "Summit, 1,020 V100": "cosmoflow-small--cori-summit--054",
       "Longhorn, 128 V100": "mlperf-hpc-other-028"},

@@ -100,7 +100,6 @@ TrainingRun training_run(const PublishedRow& row, const ReplaySettings& settings
     run.optimizer = choice(std::array{Optimizer::sgd, Optimizer::adam, Optimizer::lamb}, setting(settings, "optimizer"),
                            "optimizer", Optimizer::sgd);
     if (!setting(settings, "update_passes").empty()) run.update_passes = number(settings, "update_passes", {});
-    run.slower = number(settings, "slower", 1.0);
     run.framework_error = number(settings, "error", predict::framework_error);
     const std::string framework = setting(settings, "framework");
     if (!framework.empty()) complete(run, models::load_framework(framework));
@@ -201,7 +200,6 @@ predict::Job Replayer::job_of(const TrainingRun& run) {
 const predict::Setup& Replayer::setup(const TrainingRun& run) {
     if (last_ && last_->first == run) return last_->second;
     last_.emplace(run, predict::setup_of(job_of(run), run.devices));
-    for (double& pace : last_->second.options.pace) pace *= run.slower;
     return last_->second;
 }
 

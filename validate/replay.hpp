@@ -44,7 +44,6 @@ struct TrainingRun {
     predict::HostIssue issue{};        // of an operator
     bool update_after_sums = false;    // no weight is updated before all gradients have been summed
     predict::Statistics statistics{};  // of gradients, beside the update
-    double slower = 1;                 // how much longer computation takes than its prices say
     double framework_error = predict::framework_error;  // or what the row's mapping adds to it
     auto operator<=>(const TrainingRun&) const = default;
 };

@@ -139,12 +139,11 @@ private:
         if (anchor == nullptr && !no_cold.empty()) throw InputError(no_cold);
         if (anchor == nullptr) return;
         rows_[i].anchor = rows_[anchor->index].row.text("id");
-        const TrainingRun plain = as_priced(run);
-        rows_[i].anchored = answered(i, plain, metric, anchors({anchor}).of(run.devices));
+        rows_[i].anchored = answered(i, run, metric, anchors({anchor}).of(run.devices));
         const Known* second = pilots_ == Pilots::two ? second_of(i, run, *anchor) : nullptr;
         if (second == nullptr) return;
         rows_[i].second = rows_[second->index].row.text("id");
-        rows_[i].twice = answered(i, plain, metric, anchors({anchor, second}).of(run.devices));
+        rows_[i].twice = answered(i, run, metric, anchors({anchor, second}).of(run.devices));
     }
 
     /// What a row of jobs on a cluster, of a collective or of staging says; nothing anchors it.
@@ -160,18 +159,12 @@ private:
         return band(metric, error(i, 0), [&](ZScore q) { return replayer_.time(run, q); });
     }
 
-    /// A pilot says how long computation takes.
-    static TrainingRun as_priced(TrainingRun run) {
-        run.slower = 1;
-        return run;
-    }
-
     const predict::Anchors& anchors(const std::vector<const Known*>& pilots) {
         std::vector<std::size_t> key;
         std::vector<PilotRun> runs;
         for (const Known* pilot : pilots) {
             key.push_back(pilot->index);
-            runs.push_back({as_priced(pilot->run), pilot->step});
+            runs.push_back({pilot->run, pilot->step});
         }
         const auto [entry, fresh] = anchors_.try_emplace(key);
         if (fresh) entry->second = replayer_.fitted(runs);

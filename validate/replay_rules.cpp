@@ -63,7 +63,6 @@ constexpr std::array settings_table{
     ReplaySetting{"devices", "of a workload, or where the column does not say"},
     ReplaySetting{"placement", "devices a node, where the job does not fill its nodes"},
     ReplaySetting{"error", "what the mapping adds to the band: relative, one standard deviation"},
-    ReplaySetting{"slower", "how much longer computation takes than its prices say; measured on another system"},
     ReplaySetting{"cold", "why there is no cold prediction; the row may still be anchored"},
     ReplaySetting{"skip", "why there is no answer"},
 };

@@ -132,6 +132,17 @@ void parse_price_model(Reader& reader, DeviceClass& device) {
     }
 }
 
+// Kept by a device that is like another one and has a model of its own.
+void parse_volumes(Reader& reader, DeviceClass& device, bool by_sample) {
+    const std::string volumes = reader.text("volumes", by_sample ? "by-sample" : "cut");
+    if (volumes != "by-sample" && volumes != "cut")
+        reader.fail("volumes", fmt::format("'{}' is neither by-sample nor cut", volumes));
+    by_sample = volumes == "by-sample";
+    if (by_sample && device.model == nullptr) reader.fail("volumes", "it is for devices with price_model or likeness");
+    if (device.model != nullptr && device.model->volumes_by_sample() != by_sample)
+        device.model = device.model->with_volumes_by_sample(by_sample);
+}
+
 Sourced<double> share(Reader& reader, std::string_view key) {
     const auto figure = reader.figure<double>(key);
     if (figure.value > 1) reader.fail(key, fmt::format("{} is {}: it is a share, at most 1", key, figure.value));
@@ -178,6 +189,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
         }
         peak->done();
     }
+    const bool by_sample = device.model != nullptr && device.model->volumes_by_sample();
     parse_price_model(reader, device);
     if (const std::string board = reader.text("kernels", ""); !board.empty()) {
         try {
@@ -186,6 +198,7 @@ void parse_device(Reader& reader, DeviceClass& device) {
             reader.fail("kernels", error.what());
         }
     }
+    parse_volumes(reader, device, by_sample);
     parse_factors(reader, device);
     if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));

@@ -78,6 +78,7 @@ std::string device(const DeviceClass& device) {
         const std::string& board = device.model->board();
         if (!board.empty()) out += fmt::format("kernels = {}\n", in_quotes(board));
     }
+    if (device.model != nullptr && device.model->volumes_by_sample()) out += "volumes = \"by-sample\"\n";
     if (device.host) out += "host = true\n";
     out += figure("step_spread", device.step_spread);
     if (!device.peak.empty()) out += "[device.peak]\n";

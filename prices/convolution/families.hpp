@@ -73,6 +73,10 @@ std::optional<FamilyTime> fourier(const ConvolutionShape& shape, const Board& bo
 std::optional<FamilyTime> direct(const ConvolutionShape& shape, const Board& board);
 std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& board);
 
+/// The gradient of the weights where k is cut between samples and nowhere else: not in families(), as it is what a
+/// library does that has nothing better. Nothing for other passes, and for groups.
+std::optional<FamilyTime> gradient_by_sample(const ConvolutionShape& shape, const Board& board);
+
 /// All of them; the index of a family is its place here.
 std::span<const Family> families();
 /// Those that convolutions without groups were seen to run by: all but direct and grouped kernels.

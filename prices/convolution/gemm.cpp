@@ -37,10 +37,13 @@ bool in_largest_tiles(const ConvolutionShape& s) {
     return s.spreads() || (s.pass == Pass::backward_weights && s.taps() == 1);
 }
 
+std::span<const GemmTile> tiles_of(const Board& board) {
+    return board.lanes.value > 0 ? std::span<const GemmTile>{matrix_tiles} : std::span<const GemmTile>{tiles};
+}
+
 FamilyTime as_product(const ConvolutionShape& shape, const Board& board) {
     const ProductBatch whole = product_of(shape);
-    std::span<const GemmTile> choices =
-        board.lanes.value > 0 ? std::span<const GemmTile>{matrix_tiles} : std::span<const GemmTile>{tiles};
+    std::span<const GemmTile> choices = tiles_of(board);
     if (in_largest_tiles(shape)) choices = choices.first(1);
     const TiledProduct product = shape.pass == Pass::backward_weights ? cut_product(whole, choices, start, board)
                                                                       : tiled_product(whole, choices, start, board);
@@ -86,6 +89,17 @@ TiledProduct cut_product(const ProductBatch& whole, std::span<const GemmTile> ch
 std::optional<FamilyTime> implicit_gemm(const ConvolutionShape& shape, const Board& board) {
     if (shape.groups > 1) return std::nullopt;
     return as_product(shape, board);
+}
+
+std::optional<FamilyTime> gradient_by_sample(const ConvolutionShape& shape, const Board& board) {
+    if (shape.groups > 1 || shape.pass != Pass::backward_weights) return std::nullopt;
+    ProductBatch samples = product_of(shape);
+    samples.k /= shape.batch;
+    samples.count = shape.batch;
+    const TiledProduct product = tiled_product(samples, tiles_of(board), start, board);
+    const double sums = shape.batch > 1 ? 2 * samples.m * samples.n * samples.count : 0;
+    const Seconds read = moved(shape.values() + sums, board);
+    return FamilyTime{overlapped(product.time, read) + launch, product.blocks, product.waste};
 }
 
 std::optional<FamilyTime> grouped(const ConvolutionShape& shape, const Board& board) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/machine.hpp"
+#include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::models {
@@ -23,6 +24,8 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     expect_equal(a.memory, b.memory, "memory");
     expect_equal(a.memory_bandwidth, b.memory_bandwidth, "memory_bandwidth");
     expect_equal(a.launch, b.launch, "launch");
+    const auto by_sample = [](const DeviceClass& d) { return d.model != nullptr && d.model->volumes_by_sample(); };
+    EXPECT_EQ(by_sample(a), by_sample(b));
     ASSERT_EQ(a.tiles == nullptr, b.tiles == nullptr);
     if (a.tiles != nullptr) {
         for (const auto figure :

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
+#include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse {
@@ -113,6 +116,37 @@ TEST(ConvolutionPrice, OfWideGroupsIsAtMostThatOfAsManyConvolutions) {
     EXPECT_THAT(wide.source, testing::HasSubstr("2 times conv2d:c64"));
     EXPECT_GT(narrow.time.value, 4 * price_of(32, 1).time.value);
     EXPECT_THAT(narrow.source, testing::HasSubstr("times the least of a library's algorithms"));
+}
+
+// Four channels of 27 taps and 32 filters are one tile of 128 x 32, of which a lone block takes 0.641 of two: those of
+// two samples of 16^3 voxels are two blocks on four processors, whatever the voxels; of eight, two a processor at a
+// time.
+TEST(ConvolutionPrice, OfVolumesBySampleIsABlockForEachTileAndSample) {
+    DeviceClass by_sample = gpu(), cut = gpu();
+    by_sample.model = PriceModel{"", {}}.with_volumes_by_sample(true);
+    const Window cube{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 3, 1, 1, 1};
+    const Conv conv = conv3d(4, 16, 16, 16, 32, cube, 1, false);
+    const auto time = [&](const Conv& op, Pass pass, std::int64_t batch) {
+        return price_by_sample({op, pass, batch, DataType::f32}, by_sample).value().time.value;
+    };
+    const double block = 2.0 * 128 * 32 * (4096 + 19.4) / (10e12 * 0.753 / 4);
+    const auto expected = [&](double computed, double samples) {
+        const double values = samples * 4096 * (4 + 32) + 108 * 32 + 2 * samples * 108 * 32;
+        return 1.2 * (std::cbrt(std::pow(computed, 3) + std::pow(values * 4 / 481e9, 3)) + 0.65e-6) + 3e-6;
+    };
+    EXPECT_NEAR(time(conv, Pass::backward_weights, 2), expected(2 * 0.641 * block, 2), 1e-9);
+    EXPECT_NEAR(time(conv, Pass::backward_weights, 8), expected(2 * block, 8), 1e-9);
+    // `price` takes it for this pass alone, and where it is more than what is known otherwise.
+    const auto of = [&](Pass pass, const DeviceClass& device) {
+        return price({conv, pass, 2, DataType::f32}, device).time.value;
+    };
+    EXPECT_NEAR(of(Pass::backward_weights, by_sample), expected(2 * 0.641 * block, 2), 1e-9);
+    EXPECT_LT(of(Pass::backward_weights, cut), of(Pass::backward_weights, by_sample) / 2);
+    for (const Pass pass : {Pass::forward, Pass::backward_data}) EXPECT_EQ(of(pass, by_sample), of(pass, cut));
+    Conv image = conv;
+    image.depth = 0;
+    EXPECT_FALSE(price_by_sample({image, Pass::backward_weights, 2, DataType::f32}, by_sample)) << "no volume";
+    EXPECT_FALSE(price_by_sample({conv, Pass::backward_weights, 2, DataType::f32}, cut));
 }
 
 }  // namespace
