@@ -126,11 +126,11 @@ private:
                 if (ranks_ < 2) each.row.ranks = 2;  // sendrecv, as kind() says
                 if (!kind.empty()) add(samples_, each.row, each.here);
             }
+            named_.clear();
         }
         rows_.clear();
         times_.clear();
         fastest_.reset();
-        named_.clear();
     }
 
     // By its name, where the version prints it. "": of a test that is not read.
