@@ -5,164 +5,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <tuple>
 
-#include "calibrate/collective_times.hpp"
+#include "calibrate/collective_lines.hpp"
 #include "core/error.hpp"
-#include "core/text.hpp"
-#include "match/pattern.hpp"
 
 namespace rehearse::calibrate {
 
 namespace {
-
-std::vector<std::string_view> words_of(std::string_view line) {
-    std::vector<std::string_view> words;
-    for (std::string_view word : split(line, ' ')) {
-        while (!word.empty() && (word.back() == '\r' || word.back() == '\t')) word.remove_suffix(1);
-        while (!word.empty() && word.front() == '\t') word.remove_prefix(1);
-        if (!word.empty()) words.push_back(word);
-    }
-    return words;
-}
-
-std::optional<double> number_of(std::string_view word) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value)) return std::nullopt;
-    return value;
-}
-
-// What launchers write before each line to tell whose it is: "0: " (srun --label), "[0] " (Intel MPI, MPICH),
-// "[1,0]<stdout>:" (Open MPI's --tag-output), or nothing.
-std::string_view without_rank(std::string_view line) {
-    static const match::Pattern tagged(R"((\s*(?:\[[\d,]+\](?:<std(?:out|err)>:)?|\d+:)\s?)[^\r\n]*\s*)", "a line");
-    const auto tag = tagged.groups_of(line);
-    return tag ? line.substr(tag->front().size()) : line;
-}
-
-template <typename Take>
-void each_line(std::string_view text, const std::string& origin, const Take& take) {
-    std::int64_t number = 0;
-    for (const std::string_view line : split(text, '\n'))
-        take(without_rank(line), fmt::format("{}:{}", origin, ++number));
-}
-
-// A chain's hops are not one message: of broadcasts and reductions only sizes count that fill it.
-constexpr Bytes fills_a_chain{1 << 20};
-
-void add(FileSamples& samples, const CollectiveRow& row, const std::string& here) {
-    const std::optional<RingRounds> rounds = ring_rounds(row.kind, row.ranks);
-    if (!rounds) {
-        throw InputError(fmt::format("{}: {} among {} ranks: at least 2", here, row.kind, row.ranks));
-    }
-    if ((row.kind == "broadcast" || row.kind == "reduce") && row.bytes < fills_a_chain && row.ranks > 2) {
-        samples.skipped.push_back(fmt::format("{}: {} of {} among {} ranks: hops of a chain, not one message", here,
-                                              row.kind, to_string(row.bytes), row.ranks));
-        return;
-    }
-    samples.messages.push_back(rounds->message(row.bytes, row.time));
-    samples.collectives.push_back(row);
-}
-
-// --- nccl-tests
-
-// size count type redop root time algbw busbw #wrong, then the same in place; a header names the columns.
-class NcclReader {
-public:
-    explicit NcclReader(const std::string& origin) : origin_(origin) {}
-
-    FileSamples read(std::string_view text) {
-        each_line(text, origin_, [&](std::string_view line, const std::string& here) {
-            const std::vector<std::string_view> words = words_of(line);
-            if (words.empty()) return;
-            if (words.front().starts_with('#')) {
-                header(words);
-            } else if (line.find("Test NCCL failure") != std::string_view::npos ||
-                       line.find("Test CUDA failure") != std::string_view::npos ||
-                       line.find("NCCL WARN") != std::string_view::npos) {
-                samples_.skipped.push_back(fmt::format("{}: {}", here, line));
-            } else if (!times_.empty()) {
-                row(words, here);
-            }
-        });
-        return std::move(samples_);
-    }
-
-private:
-    void header(const std::vector<std::string_view>& words) {
-        const auto has = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
-        if (words.size() > 1 && (words[1] == "nThread" || words[1] == "Using")) ranks_ = 0;
-        if (words.size() > 1 && words[1] == "Rank") ++ranks_;
-        if (!has("time") || !has("size")) return;
-        times_.clear();
-        for (std::size_t i = 1; i < words.size(); ++i) {  // after the '#'
-            if (words[i] == "time") times_.push_back(i - 1);
-            if (words[i] == "redop") operation_ = i - 1;
-            if (words[i] == "root") root_ = i - 1;
-        }
-    }
-
-    void row(const std::vector<std::string_view>& words, const std::string& here) {
-        const auto bytes = number_of(words.front());
-        if (!bytes || !(*bytes > 0)) return;
-        if (words.size() < times_.front() + 3) {
-            samples_.skipped.push_back(fmt::format("{}: {} of {} columns", here, words.size(), times_.front() + 3));
-            return;
-        }
-        for (std::size_t i = 0; i < times_.size(); ++i) {
-            const std::size_t at = times_[i];
-            if (words.size() < at + 3) continue;
-            const auto time = number_of(words[at]), algbw = number_of(words[at + 1]), busbw = number_of(words[at + 2]);
-            if (!time || !(*time > 0)) continue;  // N/A: not in place
-            const auto wrong = words.size() > at + 3 ? number_of(words[at + 3]) : std::nullopt;
-            if (wrong && *wrong > 0) {
-                samples_.skipped.push_back(fmt::format("{}: {} wrong values: a time of nothing", here, *wrong));
-                continue;
-            }
-            add(samples_, {kind(words, algbw, busbw, here), ranks_, Bytes{*bytes}, Seconds{*time * 1e-6}, i > 0}, here);
-        }
-    }
-
-    // The ratio of the two bandwidths, printed with two decimals, where it is known.
-    std::string kind(const std::vector<std::string_view>& words, std::optional<double> algbw,
-                     std::optional<double> busbw, const std::string& here) {
-        const bool sums = operation_ < words.size() && words[operation_] != "none";
-        const bool rooted = root_ != 0 && root_ < words.size() && words[root_] != "-1";
-        if (ranks_ < 2 && !sums && !rooted) ranks_ = 2;  // sendrecv among ranks that are not listed
-        if (ranks_ < 2) {
-            throw InputError(
-                fmt::format("{}: the lines '# Rank ...' that say how many ranks there were are missing", here));
-        }
-        const double share = static_cast<double>(ranks_ - 1) / static_cast<double>(ranks_);
-        const bool told = algbw && busbw && *algbw > 0.1;
-        if (!told && !kind_.empty()) return kind_;
-        const double factor = told ? *busbw / *algbw : sums && !rooted ? 2 * share : 1;
-        const auto near = [&](double expected) { return std::abs(factor / expected - 1) < 0.1; };
-        if (sums && !rooted && near(2 * share)) return kind_ = "all_reduce";
-        if (sums && !rooted && near(share)) return kind_ = "reduce_scatter";
-        if (sums && rooted && near(1)) return kind_ = "reduce";
-        if (!sums && rooted) return kind_ = near(1) ? "broadcast" : "gather";
-        if (!sums && near(1)) return kind_ = "send_recv";
-        if (!sums && near(share)) return kind_ = "all_gather";  // or all_to_all: as many bytes
-        throw InputError(
-            fmt::format("{}: busbw / algbw is {:.2f}, which no test of nccl-tests has among {} ranks: the "
-                        "lines '# Rank ...' do not say all ranks",
-                        here, factor, ranks_));
-    }
-
-    const std::string& origin_;
-    FileSamples samples_;
-    std::int64_t ranks_ = 0;
-    std::vector<std::size_t> times_;  // columns: out of place, in place
-    std::size_t operation_ = 0, root_ = 0;
-    std::string kind_;
-};
 
 // --- OSU
 
@@ -195,7 +48,12 @@ public:
             }
             if (words.size() < 2 || title_.empty()) return;
             const auto size = number_of(words[0]), value = number_of(words[1]);
-            if (size && value && *size > 0 && *value > 0) row(*size, *value, here);
+            if (!size || !value || !(*size > 0) || !(*value > 0)) return;
+            if (std::ranges::find(words, "Fail") != words.end()) {  // -c: the column "Validation"
+                samples_.skipped.push_back(fmt::format("{}: its validation failed: a time of nothing", here));
+            } else {
+                row(*size, *value, here);
+            }
         });
         return std::move(samples_);
     }
@@ -204,12 +62,14 @@ private:
     bool titled(std::string_view part) const { return title_.find(part) != std::string_view::npos; }
 
     void row(double size, double value, const std::string& here) {
+        // What else goes on beside a collective that does not block, and whose neighbours a rank has, is in no figure.
+        const bool other = titled("Non-blocking") || titled("Neighborhood");
         for (const OsuTest& test : osu_tests) {
-            if (titled(test.title)) return collective(test, size, value, here);
+            if (!other && titled(test.title)) return collective(test, size, value, here);
         }
         constexpr double window = 65536;  // from here on a window in flight fills the link
         const bool many = titled("Multi");
-        if (titled("Latency Test") && !many) {
+        if (titled("Latency Test") && !many && !other) {
             samples_.messages.push_back({Bytes{size}, Seconds{value * 1e-6}});
         } else if (titled("Bandwidth Test") && !many) {
             const double one_way = titled("Bi-") ? value / 2 : value;  // both directions together
@@ -270,8 +130,6 @@ Bytes whole_of(const std::string& kind, double bytes, std::int64_t ranks) {
 }
 
 }  // namespace
-
-FileSamples read_nccl(std::string_view text, const std::string& origin) { return NcclReader(origin).read(text); }
 
 FileSamples read_osu(std::string_view text, const std::string& origin, std::int64_t ranks) {
     return OsuReader(origin, ranks).read(text);

@@ -66,6 +66,8 @@ void keep_fastest(std::vector<Sample>& samples) {
     for (auto& [name, sample] : best) samples.push_back(std::move(sample));
 }
 
+bool is_aggregate(const Json& row) { return row.value("run_type", "iteration") == "aggregate"; }
+
 FileSamples read_json(std::string_view text, const std::string& origin) {
     const Json document = Json::parse(text, nullptr, false);
     if (!document.is_object() || !document.contains("benchmarks"))
@@ -79,9 +81,12 @@ FileSamples read_json(std::string_view text, const std::string& origin) {
     }
     samples.where = fmt::format("{}, {}", context.value("host_name", origin), context.value("date", "").substr(0, 10));
     std::map<std::string, std::vector<double>> by_name;
+    // --benchmark_report_aggregates_only leaves nothing but these: of the medians, each is a sample.
+    const bool aggregates = std::ranges::all_of(document["benchmarks"], is_aggregate);
     for (const Json& row : document["benchmarks"]) {
-        if (row.value("run_type", "iteration") == "aggregate" || row.value("error_occurred", false)) continue;
-        const std::string name = row.value("name", "");
+        if (row.value("error_occurred", false)) continue;
+        if (is_aggregate(row) && !(aggregates && row.value("aggregate_name", "") == "median")) continue;
+        const std::string name = row.value(aggregates ? "run_name" : "name", "");
         const double seconds = seconds_of(row, origin);
         if (!(seconds > 0)) throw InputError(fmt::format("{}: benchmark '{}' took {} s", origin, name, seconds));
         if (const auto bytes = message_size(name)) {
@@ -118,8 +123,9 @@ FileSamples read_samples(std::string_view text, const std::string& origin, std::
     }
     if (samples.where.empty()) samples.where = origin;
     if (!samples.compute.empty() || !samples.messages.empty()) return samples;
-    throw InputError(fmt::format("{}: it holds no problem and no message{}", origin,
-                                 samples.skipped.empty() ? "" : "; the first benchmark: " + samples.skipped.front()));
+    throw InputError(
+        fmt::format("{}: it holds no problem and no message{}", origin,
+                    samples.skipped.empty() ? "" : "; the first line or benchmark: " + samples.skipped.front()));
 }
 
 }  // namespace rehearse::calibrate

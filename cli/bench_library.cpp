@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cli/bench.hpp"
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "core/collectives/library.hpp"
@@ -106,8 +107,8 @@ int bench_library(const BenchOptions& options) {
             fmt::format("--op {}: is messages, without an algorithm or protocol to force", asked.operation));
     std::vector<validate::TestLine> sizes;
     if (asked.compare.empty()) {
-        const double least = parse_quantity<Bytes>(options.messages.least).value;
-        const double most = parse_quantity<Bytes>(asked.most_given ? options.messages.most : "8GiB").value;
+        const double least = quantity_of<Bytes>("--min", options.messages.least).value;
+        const double most = quantity_of<Bytes>("--max", asked.most_given ? options.messages.most : "8GiB").value;
         if (!(least > 0) || !(options.messages.factor > 1)) throw InputError("--min above 0 and --factor above 1");
         for (double size = least; size <= most; size *= options.messages.factor)
             sizes.push_back({Bytes{std::floor(size)}, {}});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/json.hpp"
@@ -66,7 +67,7 @@ bench::TrafficOptions traffic_options(std::string_view kind, const MessageBench&
     const MessageOptions& messages = asked.messages;
     bench::TrafficOptions options;
     options.traffic = {kind_of(kind), type_named(messages.type)};
-    const auto least = parse_quantity<Bytes>(messages.least), most = parse_quantity<Bytes>(messages.most);
+    const auto least = quantity_of<Bytes>("--min", messages.least), most = quantity_of<Bytes>("--max", messages.most);
     if (least.value < 1 || most < least) {
         throw InputError(
             fmt::format("--min {} --max {}: 1B or more, and no less than the minimum", messages.least, messages.most));

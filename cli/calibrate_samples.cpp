@@ -21,20 +21,25 @@ int calibrate_samples(const CalibrateOptions& options) {
     Machine machine = models::load_machine(options.machine);
     Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
     Json rows = Json::array(), collectives = Json::array();
-    bool messages = false;
+    calibrate::FileSamples all;  // messages of all files: one fit
     for (const std::string& path : options.samples) {
-        const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
+        calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
-        machine = calibrate::apply(std::move(machine), samples, options.between);
         for (const calibrate::CollectiveRow& row : samples.collectives)
             collectives.push_back(collective_row(path, row));
-        messages = messages || !samples.messages.empty();
         rows.push_back({{"file", path},
                         {"where", samples.where},
                         {"problems", samples.compute.size()},
                         {"messages", samples.messages.size()},
                         {"skipped", samples.skipped.size()}});
+        if (!samples.messages.empty()) {
+            all.where += (all.where.empty() ? "" : " and ") + samples.where;
+            all.messages.insert(all.messages.end(), samples.messages.begin(), samples.messages.end());
+            samples.messages.clear();
+        }
+        machine = calibrate::apply(std::move(machine), samples, options.between);
     }
+    machine = calibrate::apply(std::move(machine), all, options.between);
     report.document["rows"] = rows;
     report.document["collectives"] = collectives;
     report.document["file"] = options.machine_out;
@@ -49,7 +54,7 @@ int calibrate_samples(const CalibrateOptions& options) {
     const Messaging& fitted = options.between == calibrate::Between::nodes ? machine.across : machine.inside;
     report.footer =
         fmt::format("{}{}kept in {}", collectives.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n",
-                    messages ? messaging_line("of these", fitted) : "", options.machine_out);
+                    !all.messages.empty() ? messaging_line("of these", fitted) : "", options.machine_out);
     replace_file(options.machine_out, models::to_toml(machine));
     print(report, options.common);
     return good;

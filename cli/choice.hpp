@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An option that is one of a few words.
+// An option that is one of a few words, or a figure with its unit.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
+#include "core/error.hpp"
 #include "core/text.hpp"
+#include "core/units.hpp"
 
 namespace rehearse::cli {
 
@@ -32,6 +34,16 @@ Option* add_choice(CommandLine& app, const std::string& name, Value& value,
     return app.add_option_function<std::string>(name, set, help)
         ->option_text(join(words, "|"))
         ->default_str(std::string{now});
+}
+
+/// What stands behind `option`; InputError "--sample: '57mb' is not a size: ...".
+template <typename Quantity>
+Quantity quantity_of(std::string_view option, std::string_view text) {
+    try {
+        return parse_quantity<Quantity>(text);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", option, error.what()));
+    }
 }
 
 }  // namespace rehearse::cli

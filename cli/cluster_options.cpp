@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/choice.hpp"
 #include "cli/command_line.hpp"
 #include "cluster/workloads.hpp"
 #include "core/error.hpp"
@@ -25,7 +26,7 @@ cluster::Policy policy_of(const std::string& name) {
 }
 
 Seconds time_of(const char* option, const std::string& text) {
-    const auto time = parse_quantity<Seconds>(text);
+    const auto time = quantity_of<Seconds>(option, text);
     if (time.value < 0) throw InputError(fmt::format("{} {}: not below 0", option, text));
     return time;
 }

@@ -40,6 +40,14 @@ Option* Option::allow_extra_args(bool allowed) {
     option_.allow_extra_args(allowed);
     return this;
 }
+Option* Option::excludes(const std::string& other) {
+    option_.excludes(app_.get_option(other));
+    return this;
+}
+Option* Option::needs(const std::string& other) {
+    option_.needs(app_.get_option(other));
+    return this;
+}
 Option* Option::positive() {
     option_.check(CLI::PositiveNumber);
     return this;
@@ -49,7 +57,7 @@ Option* Option::not_negative() {
     return this;
 }
 
-Option* CommandLine::added(CLI::Option* option) { return &options_.emplace_back(*option); }
+Option* CommandLine::added(CLI::Option* option) { return &options_.emplace_back(app_, *option); }
 
 template <typename Value>
 Option* CommandLine::add_option(const std::string& name, Value& value, const std::string& help) {

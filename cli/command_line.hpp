@@ -19,7 +19,7 @@ namespace rehearse::cli {
 /// One option, or one argument by its place, that a command line has. Each function gives back the option itself.
 class Option {
 public:
-    explicit Option(CLI::Option& option) : option_(option) {}
+    Option(CLI::App& app, CLI::Option& option) : app_(app), option_(option) {}
 
     /// Help shows `text` for its value: "N", "NAME|FILE.toml".
     Option* option_text(const std::string& text);
@@ -34,11 +34,15 @@ public:
     Option* expected(int least, int most);
     /// Whether words that follow its last value are values, too.
     Option* allow_extra_args(bool allowed);
+    /// The command line does not take it beside the option of that name, or not without it.
+    Option* excludes(const std::string& other);
+    Option* needs(const std::string& other);
     /// Its value is above 0, or at least 0.
     Option* positive();
     Option* not_negative();
 
 private:
+    CLI::App& app_;
     CLI::Option& option_;
 };
 

@@ -51,7 +51,10 @@ void add_conditions(CommandLine& app, ConditionOptions& conditions) {
            "jitter of each device in each step, relative: adds the noisy step; measured: as its kernels differed "
            "when they were calibrated")
         ->option_text("SIGMA|measured");
-    app.add_option("--samples", conditions.samples, "steps under noise")->capture_default_str()->option_text("N");
+    app.add_option("--samples", conditions.samples, "steps under noise")
+        ->capture_default_str()
+        ->option_text("N")
+        ->needs("--noise");
     app.add_option("--seed", conditions.seed, "of noise and of random placement")
         ->capture_default_str()
         ->option_text("N");
@@ -128,7 +131,7 @@ predict::Conditions conditions_of(const ConditionOptions& options, const Machine
     }
     conditions.input = options.input;
     conditions.stage = options.stage;
-    if (!options.sample.empty()) conditions.sample = parse_quantity<Bytes>(options.sample);
+    if (!options.sample.empty()) conditions.sample = quantity_of<Bytes>("--sample", options.sample);
     conditions.keep = options.keep;
     if (!options.reading.empty()) {
         if (options.input.empty()) throw InputError("--reading says how samples are read from --input's tier");
@@ -139,7 +142,7 @@ predict::Conditions conditions_of(const ConditionOptions& options, const Machine
         throw InputError("--file-system goes with --reading: how samples are read from it");
     }
     if (options.data_servers) {
-        conditions.data_servers = {*options.data_servers, parse_quantity<Bytes>(options.cache)};
+        conditions.data_servers = {*options.data_servers, quantity_of<Bytes>("--cache", options.cache)};
     }
     if (options.checkpoint_every) conditions.checkpoint = {options.checkpoint, *options.checkpoint_every};
     check(conditions);

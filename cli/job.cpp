@@ -42,9 +42,13 @@ void add_job(CommandLine& app, JobOptions& job) {
     app.add_option("--plan", job.plan, "how the run is split; --plan help lists axes and options")
         ->option_text("PLAN")
         ->capture_default_str();
-    app.add_option("--batch", job.batch, "samples of one step on one device")->option_text("N")->capture_default_str();
+    app.add_option("--batch", job.batch,
+                   "samples of one step on one copy of the network: on one device, unless the plan cuts the network")
+        ->option_text("N")
+        ->capture_default_str();
     app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
-        ->option_text("N");
+        ->option_text("N")
+        ->excludes("--batch");
     add_precision(app, job.precision);
     add_optimizer(app, job.optimizer);
     add_fuse(app, job.fuse);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -53,6 +54,16 @@ std::vector<std::string> by_rank(const std::vector<std::string>& files) {
         sorted.push_back(file);
     }
     return sorted;
+}
+
+// The next rank's file, where it lies beside those that were given: groups of all ranks would be too small.
+void warn_of_ranks_left_out(const std::string& last, std::size_t given, const Common& common) {
+    const std::size_t digits = last.find_last_of("./", last.size() - 4) + 1;
+    const std::string next = fmt::format("{}{}.et", last.substr(0, digits), given);
+    if (std::error_code unknown; !std::filesystem::exists(next, unknown)) return;
+    talk(common, fmt::format("warning: {} lies beside these files and was not given: what is among all ranks is among "
+                             "{} here",
+                             next, given));
 }
 
 Summary simulated(const RankPrograms& programs, const Machine& machine, const sim::ProgramOptions& options) {
@@ -116,8 +127,9 @@ int predict_programs(const ProgramsAsked& asked, const std::string& machine_name
     check_writable(trace, common);
     if (!trace.empty()) trace::format_of(trace);
     const Machine machine = models::load_machine(machine_name);
-    RankPrograms programs =
-        trace::read_chakra(by_rank(asked.files), asked.groups.empty() ? std::string{} : read_file(asked.groups));
+    const std::vector<std::string> files = by_rank(asked.files);
+    warn_of_ranks_left_out(files.back(), files.size(), common);
+    RankPrograms programs = trace::read_chakra(files, asked.groups.empty() ? std::string{} : read_file(asked.groups));
     const std::int64_t untimed = sim::price_untimed(programs, machine, types_of(precision).product);
     std::int64_t computations = 0;
     for (const std::vector<ProgramNode>& nodes : programs.ranks)

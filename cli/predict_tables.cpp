@@ -56,9 +56,19 @@ void add_machine_notes(Report& report, const Machine& machine) {
         report.document["software"] = machine.software.name;
         say(fmt::format("software: {} ({})", machine.software.name, machine.software.summary));
     }
-    const std::string& doubt = machine.in_situ.doubt;
-    report.document["warnings"] = doubt.empty() ? Json::array() : Json::array({doubt});
-    if (!doubt.empty()) say(fmt::format("warning: {}: {}", machine.origin, doubt));
+    report.document["warnings"] = Json::array();
+    const auto warn = [&](const std::string& why) {
+        report.document["warnings"].push_back(why);
+        say(fmt::format("warning: {}: {}", machine.origin, why));
+    };
+    if (!machine.in_situ.doubt.empty()) warn(machine.in_situ.doubt);
+    for (const DeviceClass& device : machine.classes) {
+        if (device.launch.source.empty())
+            warn(
+                fmt::format("device '{}' has no launch, so that small kernels cost next to nothing: give it in the "
+                            "machine file (a GPU's is some 4us)",
+                            device.name));
+    }
 }
 
 void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common) {

@@ -31,6 +31,19 @@ std::optional<std::int64_t> batch_of(const Timeline& predicted, const Network& n
     return std::nullopt;
 }
 
+// What a prediction's title calls a network of a file is its file's name alone.
+Network network_named(const std::string& name, const std::string& path, bool by_title) {
+    try {
+        return load_network(name, default_fuse);
+    } catch (const InputError&) {
+        if (!by_title) throw;
+        throw InputError(
+            fmt::format("{}: a profiler's trace: give the --model that it is of, as FILE.onnx; '{}', which "
+                        "the prediction's title says, is no network by name",
+                        path, name));
+    }
+}
+
 }  // namespace
 
 Schedule recorded_schedule(const Network& network, std::int64_t batch, Precision precision, Optimizer optimizer) {
@@ -62,7 +75,7 @@ Timeline read_measured(const std::string& path, const Timeline& predicted, const
                         "'{}', does not say it",
                         path, predicted.title));
     }
-    const Network network = load_network(name, default_fuse);
+    const Network network = network_named(name, path, model.empty());
     if (!batch) batch = batch_of(predicted, network);
     if (!batch || *batch < 1) {
         throw InputError(

@@ -11,6 +11,7 @@
 #include <malloc.h>
 #endif
 
+#include "cli/choice.hpp"
 #include "cli/job.hpp"
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
@@ -123,7 +124,7 @@ Trained train_one(const run::Session& session, const RunOptions& options, Networ
     run::Options asked = options.run;
     asked.learning_rate = options.learning_rate.value_or(run::default_learning_rate(options.job.optimizer));
     asked.epsilon = options.epsilon.value_or(run::default_epsilon(options.job.optimizer));
-    if (!options.patience.empty()) asked.patience = parse_quantity<Seconds>(options.patience);
+    if (!options.patience.empty()) asked.patience = quantity_of<Seconds>("--patience", options.patience);
     asked.shuffle = options.order == "shuffled";
     if (asked.check_gradients) {
         const schedule::Job single{1, micro_batch_size(made.schedule), {}, Precision::fp32, options.job.optimizer};

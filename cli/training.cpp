@@ -8,7 +8,10 @@ namespace rehearse::cli {
 void add_training(CommandLine& app, predict::Training& training) {
     app.add_option("--dataset", training.dataset, "samples of an epoch: adds training time and node-hours")
         ->option_text("N");
-    app.add_option("--epochs", training.epochs, "epochs of the training")->capture_default_str()->option_text("E");
+    app.add_option("--epochs", training.epochs, "epochs of the training")
+        ->capture_default_str()
+        ->option_text("E")
+        ->needs("--dataset");
     app.add_option("--critical-batch", training.critical_batch,
                    "batch with which twice as many epochs are needed: --epochs are those of small batches")
         ->option_text("N");

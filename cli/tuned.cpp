@@ -69,7 +69,7 @@ void add_tune(CommandLine& app, Tune& tune, std::vector<std::pair<std::string_vi
 
 void add_scratch_limit(CommandLine& app, Bytes& limit) {
     const auto set = [&limit](const std::string& text) {
-        const Bytes given = parse_quantity<Bytes>(text);
+        const Bytes given = quantity_of<Bytes>("--scratch-limit", text);
         if (given < Bytes{}) throw InputError(fmt::format("--scratch-limit {}: at least 0B", text));
         limit = given;
     };

@@ -47,6 +47,8 @@ std::string read_file(const std::string& path) {
         if (errno != EINTR) throw failure(path, "cannot be read");
         std::clearerr(file.get());
     }
+    // Editors on Windows begin a text with a byte order mark; no format that is read here begins so.
+    if (constexpr std::string_view mark = "\xef\xbb\xbf"; content.starts_with(mark)) content.erase(0, mark.size());
     return content;
 }
 

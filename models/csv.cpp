@@ -14,8 +14,20 @@ namespace rehearse::models {
 
 namespace {
 
+// `field` without blanks at its ends: "problem, time_us" has the columns problem and time_us.
+std::string_view trimmed(std::string_view field) {
+    const std::size_t first = std::min(field.find_first_not_of(' '), field.size());
+    return field.substr(first, field.find_last_not_of(' ') + 1 - first);
+}
+
 // Quotes open and close anywhere; two of them inside quotes are one. `closed` is false when the line ends within.
 std::vector<std::string> fields_of(std::string_view line, bool& closed) {
+    if (line.find('"') == std::string_view::npos) {
+        std::vector<std::string> fields;
+        for (const std::string_view field : split(line, ',')) fields.emplace_back(trimmed(field));
+        closed = true;
+        return fields;
+    }
     std::vector<std::string> fields(1);
     bool quoted = false;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -50,6 +62,10 @@ Csv::Csv(std::string_view text, std::string origin) : origin_(std::move(origin))
         if (header_.empty()) {
             header_ = std::move(fields);
             header_line_ = number;
+            const std::size_t other = header_.front().find_first_of(";\t");
+            if (header_.size() == 1 && other != std::string::npos)
+                throw InputError(fmt::format("{}:{}: fields are separated by {} here, by commas is right", origin_,
+                                             number, header_.front()[other] == ';' ? "';'" : "tabs"));
             continue;
         }
         if (fields.size() != header_.size()) {

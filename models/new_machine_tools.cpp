@@ -91,6 +91,11 @@ Matrix matrix_in(std::string_view text, const std::string& origin) {
         if (words.empty()) continue;
         if (matrix.columns.empty()) {
             if (!is_gpu(words.front())) continue;
+            if (words.size() > 1 && (words[1] == "X" || links_in(words[1])))
+                throw InputError(
+                    fmt::format("{}:{}: the line above, which names the columns, is missing: right would "
+                                "be the whole text of nvidia-smi topo -m",
+                                origin, number));
             for (const std::string& word : words) {
                 if (!is_gpu(word) && !is_nic(word)) break;
                 matrix.columns.push_back(word);
@@ -113,6 +118,13 @@ Matrix matrix_in(std::string_view text, const std::string& origin) {
     }
     if (matrix.rows.empty())
         throw InputError(fmt::format("{}: no table of nvidia-smi topo -m: its first line has GPU0", origin));
+    for (const std::string& column : matrix.columns) {
+        if (std::ranges::find(matrix.rows, column, &Row::name) == matrix.rows.end())
+            throw InputError(
+                fmt::format("{}: the row of {} is missing: right would be the whole text of nvidia-smi "
+                            "topo -m",
+                            origin, column));
+    }
     return matrix;
 }
 

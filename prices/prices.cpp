@@ -86,9 +86,10 @@ Price roofline(const Problem& problem, const DeviceClass& device) {
     const auto [compute, memory] = roofline_times(problem, device);
     if (!compute || !memory) {
         throw InputError(fmt::format(
-            "device class '{}' has no {} for {}: give it in the machine file, or measure it "
-            "with `rehearse calibrate` (needed for {})",
-            device.name, compute ? "memory_bandwidth" : "peak", to_string(problem.type), to_string(problem)));
+            "device class '{}' has no {}: give it in the machine file, or measure it with `rehearse calibrate` (needed "
+            "for {})",
+            device.name, compute ? "memory_bandwidth" : fmt::format("peak for {}", to_string(problem.type)),
+            to_string(problem)));
     }
     const Efficiency* row = efficiency_of(problem, device);
     const double fraction = row != nullptr ? row->fraction : 1;

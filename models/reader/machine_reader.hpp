@@ -121,11 +121,12 @@ Sourced<Q> Reader::figure(std::string_view key, Least least) {
         figure.value = number(key);
         if (!allowed(figure.value)) fail(key, fmt::format("{} is {}, it must be above zero", key, figure.value));
     } else {
-        if (node.is_number()) fail(key, fmt::format("{} has no unit: write it as a string, like \"12.5GBps\"", key));
+        const bool bare = node.is_number();
         try {
-            figure.value = parse_quantity<Q>(text(key));
+            figure.value = parse_quantity<Q>(bare ? fmt::format("{}", number(key)) : text(key));
         } catch (const InputError& error) {
-            fail(key, fmt::format("{}: {}", key, error.what()));
+            fail(key, bare ? fmt::format("{} has no unit: write it as a string: {}", key, error.what())
+                           : fmt::format("{}: {}", key, error.what()));
         }
         if (!allowed(figure.value.value)) fail(key, fmt::format("{} is {}, it must be above zero", key, text(key)));
     }

@@ -3,7 +3,9 @@
 #include "models/zoo/zoo.hpp"
 #include "models/zoo/zoo_replayed.hpp"
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -222,16 +224,36 @@ constexpr std::array networks{
 
 std::span<const ModelName> zoo() { return networks; }
 
+namespace {
+
+std::optional<Network> load_built_in(const std::string& name) {
+    if (std::optional<Network> network = load_transformer(name)) return network;
+    if (std::optional<Network> network = load_recurrent(name)) return network;
+    const auto found = std::ranges::find(networks, std::string_view{name}, &ModelName::name);
+    if (found == std::end(networks)) return std::nullopt;
+    return found->build();
+}
+
+}  // namespace
+
 Network load_network(const std::string& name_or_file, const ImportOptions& options) {
-    if (std::optional<Network> network = load_transformer(name_or_file)) return *std::move(network);
-    if (std::optional<Network> network = load_recurrent(name_or_file)) return *std::move(network);
-    std::vector<std::string_view> names;
-    for (const ModelName& network : networks) {
-        if (network.name == name_or_file) return network.build();
-        names.push_back(network.name);
+    if (std::optional<Network> network = load_built_in(name_or_file)) {
+        if (options.sizes.empty()) return *std::move(network);
+        const auto& [name, size] = *options.sizes.begin();
+        throw InputError(
+            fmt::format("--sizes {}={}: '{}' leaves no size open; of networks by name, those that read "
+                        "text take its length as in bert-base@128",
+                        name, size, name_or_file));
     }
+    std::vector<std::string_view> names;
+    for (const ModelName& network : networks) names.push_back(network.name);
     if (std::optional<Network> network = load_published_config(name_or_file, options)) return *std::move(network);
     if (is_config(name_or_file)) return load_config(name_or_file, options);
+    if (std::error_code unknown; std::filesystem::is_directory(name_or_file, unknown))
+        throw InputError(
+            fmt::format("{}: is a directory without a config.json; a network is that of Hugging Face, or a "
+                        "file FILE.onnx",
+                        name_or_file));
     if (name_or_file.ends_with(".onnx") || name_or_file.find('/') != std::string::npos)
         return import_onnx(name_or_file, options);
     throw InputError(

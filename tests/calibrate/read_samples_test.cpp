@@ -167,6 +167,103 @@ TEST(ReadSamples, KnowsTheTestsOfNcclTestsApart) {
     EXPECT_EQ(kind("4000000 1000000 float sum -1 100 40.0 60.0 0 100 40.0 60.0 0\n"), "all_reduce");
 }
 
+std::string nccl_ranks(int count) {
+    std::string lines = "# nThread 1\n";
+    for (int rank = 0; rank < count; ++rank) lines += fmt::format("#  Rank {:2}\n", rank);
+    return lines;
+}
+
+constexpr const char* nccl_columns = "# size count type redop root time algbw busbw #wrong\n";
+
+// Of 16 ranks 15/16 is within a tenth of 1, and rates of small messages are printed as 0.00: what a test is its largest
+// row tells, of all its rows, and the next test of the log is another one.
+TEST(ReadSamples, KnowsATestOfManyRanksByItsLargestRow) {
+    const auto rows = [](std::string_view columns, std::string_view rates) {
+        return fmt::format("8 2 float {0} 15 0.00 0.00 0\n16000000 4000000 float {0} 800 {1} 0\n", columns, rates);
+    };
+    const std::string reduce_scatter = nccl_ranks(16) + nccl_columns + rows("sum -1", "20.00 18.75");
+    const std::string all_gather = nccl_ranks(16) + nccl_columns + rows("none -1", "20.00 18.75");
+    const std::string sendrecv = nccl_ranks(16) + nccl_columns + rows("none -1", "20.00 20.00");
+    const std::string gather = nccl_ranks(16) + nccl_columns + rows("none 0", "20.00 18.75");
+    const FileSamples samples = read_samples(reduce_scatter + all_gather + sendrecv + gather, "n");
+    std::vector<std::string> kinds;
+    for (const CollectiveRow& row : samples.collectives) kinds.push_back(row.kind);
+    EXPECT_THAT(kinds, testing::ElementsAre("reduce_scatter", "reduce_scatter", "all_gather", "all_gather", "send_recv",
+                                            "send_recv", "gather", "gather"));
+    EXPECT_DOUBLE_EQ(samples.messages.at(2).one_way.value, 1e-6);  // 15 rounds in 15 us
+}
+
+TEST(ReadSamples, RefusesATestOfWhichNoRowTellsWhatItIs) {
+    const auto text = [](std::string_view name) {
+        return fmt::format("{}{}{}1024 256 float none -1 15 0.07 0.07 0\n", name, nccl_ranks(16), nccl_columns);
+    };
+    EXPECT_THAT([&] { read_samples(text(""), "n"); },
+                ThrowsMessage<InputError>(HasSubstr("n:19: no row is long enough for busbw / algbw to tell "
+                                                    "send_recv and all_gather apart")));
+    const FileSamples named = read_samples(text("# Collective test starting: alltoall_perf\n"), "n");
+    EXPECT_EQ(named.collectives.at(0).kind, "all_to_all");
+    EXPECT_THAT([&] { read_samples(text("# Collective test starting: hypercube_perf\n"), "n"); },
+                ThrowsMessage<InputError>(HasSubstr("n:20: hypercube_perf, which is no collective")));
+}
+
+// nccl-tests of 2019 print how far sums of floating-point numbers are off where later ones count wrong values.
+TEST(ReadSamples, TakesSumsThatAreOffByRoundingInOldVersionsOfNcclTests) {
+    const FileSamples samples =
+        read_samples(nccl_ranks(2) +
+                         "# size count type redop time algbw busbw error time algbw busbw error\n"
+                         "4000000 1000000 float sum 100 40.00 40.00 4e-07 100 40.00 40.00 4e-07\n",
+                     "n");
+    EXPECT_THAT(samples.messages, SizeIs(2));
+    EXPECT_THAT(samples.skipped, SizeIs(0));
+}
+
+TEST(ReadSamples, RefusesTimesOfTheHostsProcessor) {
+    EXPECT_THAT(
+        [] {
+            read_samples(nccl_ranks(2) +
+                             "# size count type redop root cputime algbw busbw #wrong\n"
+                             "4000000 1000000 float sum -1 100 40.00 40.00 0\n",
+                         "n");
+        },
+        ThrowsMessage<InputError>(HasSubstr("n:4: times of the host's processor (-C 1)")));
+}
+
+// What they take holds what was computed beside them, or depends on which ranks are neighbours.
+TEST(ReadSamples, RefusesOsuCollectivesThatDoNotBlockOrHaveNeighbours) {
+    for (const std::string title : {"Non-blocking Allreduce", "Neighborhood Allgather"}) {
+        EXPECT_THAT(
+            [&] {
+                read_samples(
+                    fmt::format("# OSU MPI {} Latency Test v7.3\n# Size  Overall(us)\n1024 9.0 4.0 5.0 20\n", title),
+                    "osu.txt", 4);
+            },
+            ThrowsMessage<InputError>(HasSubstr("blocking collectives are read")))
+            << title;
+    }
+}
+
+TEST(ReadSamples, LeavesOutRowsOfOsuWhoseValidationFailed) {
+    const FileSamples samples = read_samples(
+        "# OSU MPI Latency Test v7.3\n# Size  Latency (us)  Validation\n8 1.0 Fail\n16 1.0 Pass\n", "osu.txt");
+    EXPECT_THAT(samples.messages, SizeIs(1));
+    ASSERT_THAT(samples.skipped, SizeIs(1));
+    EXPECT_THAT(samples.skipped[0], StartsWith("osu.txt:3: its validation failed"));
+}
+
+TEST(ReadSamples, TakesMediansWhereGoogleBenchmarkReportsAggregatesOnly) {
+    std::string text = R"({"benchmarks": [)";
+    for (const auto& [name, us] : {std::pair{"mean", 40}, {"median", 20}, {"stddev", 5}}) {
+        text += fmt::format(
+            R"({}{{"name": "{}/own_{}", "run_name": "{}/own", "run_type": "aggregate", "aggregate_name": "{}",)"
+            R"( "real_time": {}, "time_unit": "us"}})",
+            text.ends_with('[') ? "" : ", ", problem(), name, problem(), name, us);
+    }
+    const FileSamples samples = read_samples(text + "]}", "b.json");
+    ASSERT_THAT(samples.compute, SizeIs(1));
+    EXPECT_EQ(samples.compute[0].backend, "own");
+    EXPECT_DOUBLE_EQ(samples.compute[0].median.value, 20e-6);
+}
+
 TEST(ReadSamples, LeavesOutWhatALogSaysBesideRowsAndRowsWithWrongValues) {
     const FileSamples samples = read_samples(R"(# Rank 0
 # Rank 1

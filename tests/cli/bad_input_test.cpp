@@ -87,6 +87,20 @@ TEST_F(BadInput, OfClusters) {
                     {"run --model lenet5 --plan data:local=2 --stop-file x", "states of their own"}});
 }
 
+// Each of these was taken and had no effect, or a message did not say of which option it was.
+TEST_F(BadInput, OfOptionsThatSayNothingAboutThisJob) {
+    expect_refused({{"predict --sizes tokens=3", "--sizes tokens=3: 'resnet50' leaves no size open"},
+                    {"predict --model bert-base --sizes tokens=3", "bert-base@128"},
+                    {"predict --model llama3-8b@2048 --sizes tokens=64", "'llama3-8b@2048' says its tokens already"},
+                    {"predict --devices 8 --batch 32 --global-batch 256", "--global-batch excludes --batch"},
+                    {"predict --epochs 3", "--epochs requires --dataset"},
+                    {"predict --samples 50", "--samples requires --noise"},
+                    {"predict --input alpine --sample 57mb", "--sample: '57mb' is not a size"},
+                    {"search --global-batch 8 --deadline 5days", "--deadline: "},
+                    {"search --global-batch 8 --memory-limit 5", "--memory-limit: "},
+                    {"predict --model {}", "is a directory without a config.json"}});
+}
+
 TEST_F(BadInput, OfPilots) {
     write("other.json", R"({"model": "lenet5", "points": [{"devices": 4, "global_batch": 128, "step_s": 0.1}]})");
     write("batch.json", R"({"points": [{"devices": 4, "global_batch": 64, "step_s": 0.1}]})");

@@ -127,6 +127,23 @@ TEST_F(Contract, ScheduleIsListedAndDrawn) {
     EXPECT_EQ(run("schedule --plan pipe=2:schedule=gpipes").code, 2);
 }
 
+// What one measures in two files, as OSU's latency and bandwidth, is one fit and not that of the last file: messages
+// take 1 us + bytes / 10 GB/s.
+TEST_F(Contract, CalibrateFitsTheMessagesOfAllFiles) {
+    write("small.txt", "# OSU MPI Latency Test v7.3\n# Size Latency (us)\n1000 1.1\n2000 1.2\n4000 1.4\n8000 1.8\n");
+    write("large.txt",
+          "# OSU MPI Latency Test v7.3\n# Size Latency (us)\n1000000 101\n2000000 201\n4000000 401\n8000000 801\n");
+    for (const std::string files : {"small.txt large.txt", "large.txt small.txt"}) {
+        SCOPED_TRACE(files);
+        json("calibrate --machine perlmutter --machine-out mine.toml --force --samples " + files);
+        const std::string mine = read("mine.toml");
+        const std::string across = mine.substr(mine.find("[[messaging.across.piece]]"));
+        EXPECT_THAT(across, HasSubstr("8 samples"));
+        EXPECT_EQ(across.find("up_to"), std::string::npos) << across;
+        EXPECT_THAT(across, AllOf(HasSubstr("small.txt"), HasSubstr(" and "), HasSubstr("large.txt")));
+    }
+}
+
 #if REHEARSE_HAS_BENCH
 TEST_F(Contract, BenchChecksEachResultAndKeepsItsName) {
     const std::string problem = "conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward";

@@ -157,6 +157,41 @@ TEST_F(Predictions, PredictRepeatsWhatTheMachineFileWarnsOf) {
     EXPECT_EQ(json("predict --model lenet5 --machine perlmutter --devices 4")["warnings"].size(), 0U);
 }
 
+// Without its launch a kernel of a small network costs next to nothing: a data sheet does not say it.
+TEST_F(Predictions, PredictWarnsOfADeviceWithoutLaunch) {
+    const auto machine = [](const std::string& launch) {
+        return "name = \"m\"\n[[device]]\nname = \"card\"\nsource = \"sheet\"\nmemory = \"24GB\"\n" + launch +
+               "memory_bandwidth = \"600GBps\"\npeak.f32 = \"31TFLOPS\"\n[[node]]\nname = \"n\"\n"
+               "devices = [{ class = \"card\", name = \"gpu\" }]\n[messaging.inside]\noverhead = \"5us\"\n"
+               "fraction = 1\nreduce = \"1GBps\"\nerror = 0.1\nsource = \"assumed\"\n";
+    };
+    write("with.toml", machine("launch = \"4us\"\n"));
+    write("without.toml", machine(""));
+    EXPECT_EQ(json("predict --model lenet5 --machine with.toml")["warnings"].size(), 0U);
+    const Json warnings = json("predict --model lenet5 --machine without.toml")["warnings"];
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_THAT(warnings[0], HasSubstr("device 'card' has no launch"));
+}
+
+#if REHEARSE_HAS_ONNX
+// The title of a prediction names a network of a file by its file's name, which finds nothing again.
+TEST_F(Predictions, CompareAsksForTheFileOfANetworkThatItsTitleNames) {
+    ASSERT_EQ(run("predict --model " REHEARSE_TEST_DATA "/onnx/squeeze_excitation.onnx --trace p.pftrace").code, 0);
+    const Output output = run("compare p.pftrace " REHEARSE_TEST_DATA "/profiles/mlp.json.gz");
+    EXPECT_EQ(output.code, 2);
+    EXPECT_THAT(output.err, HasSubstr("give the --model that it is of"));
+    EXPECT_THAT(output.err, HasSubstr("'squeeze_excitation', which the prediction's title says"));
+}
+
+// A shell's pattern that takes too few files: an all-reduce among one rank would take no time without a word.
+TEST_F(Predictions, ReplaysWarnOfRanksWhoseFilesLieBesideThem) {
+    ASSERT_EQ(run("schedule --model lenet5 --machine dgx1-v100 --plan data=2 --to chakra --prefix s").code, 0);
+    EXPECT_THAT(run("predict --schedule s.0.et --machine dgx1-v100").err,
+                HasSubstr("warning: s.1.et lies beside these files"));
+    EXPECT_EQ(run("predict --schedule s.0.et s.1.et --machine dgx1-v100").err, "");
+}
+#endif
+
 TEST_F(Predictions, MachinesRefusesWhatPredictRefuses) {
     write("alone.toml",
           "name = \"m\"\n[[device]]\nname = \"card\"\nlike = \"p40\"\n[[node]]\nname = \"n\"\n"

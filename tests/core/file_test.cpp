@@ -47,6 +47,14 @@ TEST(ReplaceFile, KeepsTheRightsOfWhatItReplaces) {
     std::filesystem::remove(path);
 }
 
+TEST(ReadFile, LeavesOutTheByteOrderMarkThatEditorsWrite) {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("rehearse_file_mark_" + std::to_string(getpid()));
+    replace_file(path.string(), "\xef\xbb\xbfproblem\xef\xbb\xbf");
+    EXPECT_EQ(read_file(path.string()), "problem\xef\xbb\xbf");
+    std::filesystem::remove(path);
+}
+
 TEST(ReadFile, RefusesWhatMayNeverEnd) {
     EXPECT_THROW(read_file("/dev/zero"), InputError);
     const std::string pipe = std::filesystem::temp_directory_path() / ("rehearse_pipe_" + std::to_string(getpid()));

@@ -279,5 +279,16 @@ TEST(General, IntegersPickRowsOfTables) {
     expect_counts(network);
 }
 
+// A language model that is exported for one token after others.
+TEST(General, OfOneTokenTheScoresAreAVector) {
+    OnnxFile file({-1, 1}, 13);
+    file.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+        onnx::TensorProto::INT64);
+    file.weights("words", {50, 8}).weights("head", {8, 50});
+    file.node("Gather", {"words", "x"}, "w");
+    file.node("MatMul", {"w", "head"}, "y");
+    EXPECT_EQ(import_onnx(file.save("word.onnx")).layers.back().op, Op{SoftmaxLoss{50}});
+}
+
 }  // namespace
 }  // namespace rehearse::models

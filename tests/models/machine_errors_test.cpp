@@ -103,7 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"unknown_type", "peak.f32", "peak.f31", 8, "did you mean 'f32'?"},
         Mistake{"no_memory", "memory = \"16GB\"\n", "", 3, "device 'gpu': 'memory' is missing"},
         Mistake{"no_unit", "\"16GB\"", "\"16\"", 6, "memory: '16' is not a size: the unit is missing"},
-        Mistake{"bare_number", "\"16GB\"", "16", 6, "memory has no unit: write it as a string"},
+        Mistake{
+            "bare_number", "\"16GB\"", "16", 6,
+            "memory has no unit: write it as a string: '16' is not a size: the unit is missing (write it like 25MB)"},
         Mistake{"other_quantity", "\"16GB\"", "\"16GBps\"", 6, "'16GBps' is not a size"},
         Mistake{"time_for_bandwidth", "\"900GBps\"", "\"900us\"", 7, "'900us' is not a bandwidth"},
         Mistake{"misspelt_unit", "\"100Gbps\"", "\"100Gps\"", 26, "unknown unit 'Gps'"},

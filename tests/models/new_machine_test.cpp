@@ -141,6 +141,11 @@ TEST(NewMachine, RefusesOtherTexts) {
                 ThrowsMessage<InputError>(HasSubstr("x.txt:2: GPU0 has 1 entries for 2 columns")));
     EXPECT_THAT([] { with_nvidia_topology({}, "GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n", "x.txt"); },
                 ThrowsMessage<InputError>(HasSubstr("x.txt:2: '0' is no connection")));
+    EXPECT_THAT([] { with_nvidia_topology({}, "GPU0\tX\tNV4\nGPU1\tNV4\tX\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt:1: the line above, which names the columns, is missing")))
+        << "else it is a node of one device";
+    EXPECT_THAT([] { with_nvidia_topology({}, "\tGPU0\tGPU1\nGPU0\tX\tNV4\n", "x.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("x.txt: the row of GPU1 is missing")));
     EXPECT_THAT([] { with_ibnetdiscover({}, "Switch 40 leaf\n", "x.txt"); },
                 ThrowsMessage<InputError>(HasSubstr("x.txt:1: no name in quotation marks")));
     EXPECT_THAT([] { with_ibnetdiscover({}, "", "x.txt"); },

@@ -38,6 +38,14 @@ TEST(Csv, ReadsQuotesCommentsAndCarriageReturns) {
     EXPECT_EQ(table.whole(1, "a", 1), 2);
 }
 
+TEST(Csv, TakesBlanksBesideCommasAndNamesOtherSeparators) {
+    const Csv table{"a, b\n 1 ,\n", "t.csv"};
+    EXPECT_EQ(table.whole(0, "a", 1), 1);
+    EXPECT_EQ(table.text(0, "b"), "");
+    EXPECT_THAT(message([] { Csv{"a;b\n1;2\n", "t.csv"}; }), HasSubstr("t.csv:1: fields are separated by ';' here"));
+    EXPECT_THAT(message([] { Csv{"a\tb\n1\t2\n", "t.csv"}; }), HasSubstr("separated by tabs here"));
+}
+
 TEST(Csv, TellsFileAndLineOfEveryMistake) {
     const auto read = [](const std::string& text) { return message([&] { read_samples(text, "t.csv"); }); };
     EXPECT_THAT(read(""), HasSubstr("t.csv: it is empty"));

@@ -41,13 +41,18 @@ TEST(LibraryTables, ReadWhatNcclTestsPrint) {
         "0\n"
         "     1048576        262144     float     sum    58.50   17.92   31.37  4e-07\n"
         "        2048           128     float    41.25    0.05    0.04      0\n"
+        "  1073741824     268435456     float     sum      -1    25123   42.74   80.14      0    25119   42.75  80.15  "
+        "0\n"
+        "        4096          1024     float     sum      -1    24.45    0.17    0.34     12    24.1    0.17  0.34  "
+        "0\n"
         "# Avg bus bandwidth    : 1.2\n",
         "test.txt");
-    ASSERT_EQ(lines.size(), 3U);
+    ASSERT_EQ(lines.size(), 4U);
     EXPECT_DOUBLE_EQ(lines[0].time.value, 23.45e-6);
     EXPECT_DOUBLE_EQ(lines[1].bytes.value, 1048576);
     EXPECT_DOUBLE_EQ(lines[1].time.value, 58.5e-6);
     EXPECT_DOUBLE_EQ(lines[2].time.value, 41.25e-6);
+    EXPECT_DOUBLE_EQ(lines[3].time.value, 25123e-6) << "printed without a fraction from 10 ms on";
     EXPECT_THROW(read_nccl_tests("size,time\n1024,3\n", "test.csv"), InputError);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of text that benchmarks print, taken apart. For read_collectives.cpp and read_nccl_tests.cpp alone.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/read_samples.hpp"
+#include "core/text.hpp"
+
+namespace rehearse::calibrate {
+
+/// What stands between blanks and tabs.
+std::vector<std::string_view> words_of(std::string_view line);
+
+/// The finite number that the whole word is.
+std::optional<double> number_of(std::string_view word);
+
+/// `line` without what launchers write before it to tell whose it is: "0: " (srun --label), "[0] " (Intel MPI, MPICH),
+/// "[1,0]<stdout>:" (Open MPI's --tag-output).
+std::string_view without_rank(std::string_view line);
+
+template <typename Take>
+void each_line(std::string_view text, const std::string& origin, const Take& take) {
+    std::int64_t number = 0;
+    for (const std::string_view line : split(text, '\n'))
+        take(without_rank(line), fmt::format("{}:{}", origin, ++number));
+}
+
+/// `row` as the messages of a ring's rounds; InputError "here: ..." of a collective that is none.
+void add(FileSamples& samples, const CollectiveRow& row, const std::string& here);
+
+}  // namespace rehearse::calibrate
