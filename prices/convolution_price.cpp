@@ -23,8 +23,9 @@ struct Beyond {
 // all other layers' prices on one V100 and one A100, in f32, TF32 and f16, is 1 to 7 times the bound of their grouped
 // convolutions, and about as often below this as above.
 constexpr Beyond of_groups{2.5, 0.7, "as networks with groups on V100 and A100 (NVIDIA DeepLearningExamples)"};
-// DeepBench's convolutions of all sorts and passes over the same bound: on ten GPUs in f32 medians of 1.0 to 1.5 and a
-// standard deviation of 0.45, in f16 on matrix units (V100, T4) medians of 1.7 and 2.0, with strides 3.4, and up to 30.
+// DeepBench's convolutions of all sorts and passes over the same bound: on eleven GPUs in f32 medians of 0.9 to 1.4 and
+// a standard deviation of 0.3 to 0.8, in f16 on matrix units (V100, T4) medians of 1.7 and 2.0, with strides 3.4, and
+// up to 30.
 constexpr Beyond of_lanes{1.2, 0.45, "as DeepBench's convolutions in f32 on ten GPUs"};
 constexpr Beyond of_matrix_units{2.2, 0.7, "as DeepBench's convolutions in f16 on V100 and T4"};
 
