@@ -92,7 +92,7 @@ TEST_F(BadInput, OfOptionsThatSayNothingAboutThisJob) {
     expect_refused({{"predict --sizes tokens=3", "--sizes tokens=3: 'resnet50' leaves no size open"},
                     {"predict --model bert-base --sizes tokens=3", "bert-base@128"},
                     {"predict --model llama3-8b@2048 --sizes tokens=64", "'llama3-8b@2048' says its tokens already"},
-                    {"predict --devices 8 --batch 32 --global-batch 256", "--global-batch excludes --batch"},
+                    {"predict --devices 8 --batch 32 --global-batch 256", "--batch excludes --global-batch"},
                     {"predict --epochs 3", "--epochs requires --dataset"},
                     {"predict --samples 50", "--samples requires --noise"},
                     {"predict --input alpine --sample 57mb", "--sample: '57mb' is not a size"},
