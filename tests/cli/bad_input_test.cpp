@@ -94,7 +94,6 @@ TEST_F(BadInput, OfOptionsThatSayNothingAboutThisJob) {
                     {"predict --model llama3-8b@2048 --sizes tokens=64", "'llama3-8b@2048' says its tokens already"},
                     {"predict --devices 8 --batch 32 --global-batch 256", "--batch excludes --global-batch"},
                     {"predict --epochs 3", "--epochs requires --dataset"},
-                    {"predict --samples 50", "--samples requires --noise"},
                     {"predict --input alpine --sample 57mb", "--sample: '57mb' is not a size"},
                     {"search --global-batch 8 --deadline 5days", "--deadline: "},
                     {"search --global-batch 8 --memory-limit 5", "--memory-limit: "},
