@@ -51,10 +51,7 @@ void add_conditions(CommandLine& app, ConditionOptions& conditions) {
            "jitter of each device in each step, relative: adds the noisy step; measured: as its kernels differed "
            "when they were calibrated")
         ->option_text("SIGMA|measured");
-    app.add_option("--samples", conditions.samples, "steps under noise")
-        ->capture_default_str()
-        ->option_text("N")
-        ->needs("--noise");
+    app.add_option("--samples", conditions.samples, "steps under noise")->capture_default_str()->option_text("N");
     app.add_option("--seed", conditions.seed, "of noise and of random placement")
         ->capture_default_str()
         ->option_text("N");

@@ -45,7 +45,8 @@ search::Request request_of(const Options& options) {
     request.job = job_for(options.job, 1);
     request.framework = models::load_framework(options.framework);
     request.samples = samples(options.training, static_cast<double>(*options.job.global_batch));
-    if (!options.memory_limit.empty()) request.limits.memory = quantity_of<Bytes>("--memory-limit", options.memory_limit);
+    if (!options.memory_limit.empty())
+        request.limits.memory = quantity_of<Bytes>("--memory-limit", options.memory_limit);
     if (!options.deadline.empty()) request.limits.training = quantity_of<Seconds>("--deadline", options.deadline);
     return request;
 }

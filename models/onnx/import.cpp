@@ -101,7 +101,7 @@ void end_in_loss(Import& import, const std::string& output, bool first) {
     }
     Shape shape = import.graph.sample(output).value_or(import.builder.shape(last->second.layer));
     if (import.ends_in_softmax && first && elements(shape) == shape.front()) shape = {shape.front()};  // of one pixel
-    if (shape.size() == 2 && shape.front() == 1 && !import.ids.empty()) shape = {shape[1]};  // of one token
+    if (shape.size() == 2 && shape.front() == 1 && !import.ids.empty()) shape = {shape[1]};            // of one token
     const bool words = shape.size() == 2 && !import.ids.empty();
     if (elements(shape) < 2 || (shape.size() != 1 && !words && !(import.ends_in_softmax && first))) return;
     const onnx::NodeProto nobody;
