@@ -75,6 +75,7 @@ private:
             named_ = words[4];
         }
         if (has("cputime")) {
+            end_test();
             samples_.skipped.push_back(
                 fmt::format("{}: times of the host's processor (-C 1), which are none of messages", here));
         }
@@ -96,7 +97,7 @@ private:
             samples_.skipped.push_back(fmt::format("{}: {} of {} columns", here, words.size(), times_.front() + 3));
             return;
         }
-        sums_ = operation_ < words.size() && words[operation_] != "none";
+        sums_ = operation_ != 0 && operation_ < words.size() && words[operation_] != "none";
         rooted_ = root_ != 0 && root_ < words.size() && words[root_] != "-1";
         for (std::size_t i = 0; i < times_.size(); ++i) {
             const std::size_t at = times_[i];
@@ -126,8 +127,8 @@ private:
                 if (ranks_ < 2) each.row.ranks = 2;  // sendrecv, as kind() says
                 if (!kind.empty()) add(samples_, each.row, each.here);
             }
-            named_.clear();
         }
+        if (!times_.empty()) named_.clear();
         rows_.clear();
         times_.clear();
         fastest_.reset();

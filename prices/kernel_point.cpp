@@ -251,7 +251,7 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
         const ProductSizes sizes = product_sizes(tiled, problem.pass, problem.batch);
         KernelPoint point{{features(tiled, sizes, at_best, sheet), task}, at_best};
         if (sheet.image_blocks != ImageBlocks::unknown)
-            add_library({conv, problem.pass, problem.batch, problem.type}, sheet, point);
+            add_library({even, problem.pass, problem.batch, problem.type}, sheet, point);
         return point;
     }
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {

@@ -24,12 +24,13 @@ struct KernelSample {
     double error = 0;  // relative, of this measurement, beside what is the same of all
 };
 
-/// One of the processes whose mean is the model: which lower bound it starts from, how many features it sees.
 enum class LowerBound {
     overlapped,  // compute and memory at the same time
     in_turn,     // one after the other
     library      // the least over the algorithms of a GPU library (DeviceSheet::image_blocks)
 };
+
+/// One of the processes whose mean is the model: which lower bound it starts from, how many features it sees.
 struct Expert {
     LowerBound bound = LowerBound::overlapped;
     Covariance covariance;

@@ -215,8 +215,9 @@ std::optional<Price> of_unmeasured_sort(const Problem& problem, const DeviceClas
             Price answer = price({*planes, problem.pass, problem.batch, problem.type}, device);
             answer.error = std::hypot(answer.error, of_volumes);
             answer.source = "a volume as the image of the same product: " + answer.source;
-            std::optional<Price> least = price_by_sample(problem, device);
-            if (!least) least = price_without_transforms(problem, device);
+            std::optional<Price> least = price_without_transforms(problem, device);
+            const std::optional<Price> by_sample = price_by_sample(problem, device);
+            if (by_sample && (!least || by_sample->time > least->time)) least = by_sample;
             if (!least || least->time + of_bias(problem, device) < answer.time) return answer;
             least->time += of_bias(problem, device);
             least->error = std::max(least->error, answer.error);

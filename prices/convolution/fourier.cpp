@@ -19,7 +19,9 @@ constexpr Seconds launch{30e-6};       // transforms of images, filters, product
 
 std::optional<FamilyTime> fourier(const ConvolutionShape& shape, const Board& board) {
     if (shape.stride_height != 1 || shape.stride_width != 1 || shape.dilated || shape.groups > 1) return std::nullopt;
-    if (shape.kernel_height > side || shape.kernel_width > side || shape.taps() == 1) return std::nullopt;
+    // No table has other filters transformed; those of a volume, one plane below the other, are not.
+    if (shape.kernel_height != shape.kernel_width) return std::nullopt;
+    if (shape.kernel_height > side || shape.taps() == 1) return std::nullopt;
     const double tiles = shape.batch * std::ceil(shape.out_height / (side + 1 - shape.kernel_height)) *
                          std::ceil(shape.out_width / (side + 1 - shape.kernel_width));
     const double complex_values =

@@ -31,10 +31,11 @@ ProductBatch product_of(const ConvolutionShape& s) {
     return {s.outputs(), filters, channels * s.taps(), s.groups};
 }
 
-// Libraries have the gradients of filters of one tap, and those of images that are spread over pixels, in tiles of
-// 128 x 128 alone (docs/kernel_prices.md).
-bool in_largest_tiles(const ConvolutionShape& s) {
-    return s.spreads() || (s.pass == Pass::backward_weights && s.taps() == 1);
+// Of filters of one tap, without groups and in f32, libraries have the gradients of filters, and those of images that
+// are spread over pixels, in tiles of 128 x 128 alone (docs/kernel_prices.md).
+bool in_largest_tiles(const ConvolutionShape& s, const Board& board) {
+    if (s.groups > 1 || s.taps() > 1 || board.lanes.value > 0) return false;
+    return s.spreads() || s.pass == Pass::backward_weights;
 }
 
 std::span<const GemmTile> tiles_of(const Board& board) {
@@ -44,7 +45,7 @@ std::span<const GemmTile> tiles_of(const Board& board) {
 FamilyTime as_product(const ConvolutionShape& shape, const Board& board) {
     const ProductBatch whole = product_of(shape);
     std::span<const GemmTile> choices = tiles_of(board);
-    if (in_largest_tiles(shape)) choices = choices.first(1);
+    if (in_largest_tiles(shape, board)) choices = choices.first(1);
     const TiledProduct product = shape.pass == Pass::backward_weights ? cut_product(whole, choices, start, board)
                                                                       : tiled_product(whole, choices, start, board);
     Seconds time = overlapped(product.time, moved(shape.values(), board)) + launch;
