@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/collective_lines.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -34,7 +35,7 @@ std::string_view without_rank(std::string_view line) {
     return tag ? line.substr(tag->front().size()) : line;
 }
 
-void add(FileSamples& samples, const CollectiveRow& row, const std::string& here) {
+void add_collective(FileSamples& samples, const CollectiveRow& row, const std::string& here) {
     // A chain's hops are not one message: of broadcasts and reductions only sizes count that fill it.
     constexpr Bytes fills_a_chain{1 << 20};
     const std::optional<RingRounds> rounds = ring_rounds(row.kind, row.ranks);

@@ -32,6 +32,6 @@ void each_line(std::string_view text, const std::string& origin, const Take& tak
 }
 
 /// `row` as the messages of a ring's rounds; InputError "here: ..." of a collective that is none.
-void add(FileSamples& samples, const CollectiveRow& row, const std::string& here);
+void add_collective(FileSamples& samples, const CollectiveRow& row, const std::string& here);
 
 }  // namespace rehearse::calibrate

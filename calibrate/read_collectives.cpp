@@ -88,7 +88,7 @@ private:
                 fmt::format("{}: OSU's {} does not say among how many ranks: give --ranks N", here, test.kind));
         }
         const double whole = test.per_rank ? size * static_cast<double>(ranks_) : size;
-        add(samples_, {std::string{test.kind}, ranks_, Bytes{whole}, Seconds{value * 1e-6}, false}, here);
+        add_collective(samples_, {std::string{test.kind}, ranks_, Bytes{whole}, Seconds{value * 1e-6}, false}, here);
     }
 
     const std::string& origin_;
@@ -169,7 +169,7 @@ FileSamples read_inspector(std::string_view text, const std::string& origin) {
             {header.value("id", ""), whole_number(perf, "coll_sn", here), name}, std::pair(row, here));
         if (!fresh && row.time < place->second.first.time) place->second = {row, here};
     });
-    for (const auto& [key, found] : shortest) add(samples, found.first, found.second);
+    for (const auto& [key, found] : shortest) add_collective(samples, found.first, found.second);
     return samples;
 }
 

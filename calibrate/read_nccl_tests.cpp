@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -125,7 +124,7 @@ private:
             for (TestRow& each : rows_) {
                 each.row.kind = kind;
                 if (ranks_ < 2) each.row.ranks = 2;  // sendrecv, as kind() says
-                if (!kind.empty()) add(samples_, each.row, each.here);
+                if (!kind.empty()) add_collective(samples_, each.row, each.here);
             }
         }
         if (!times_.empty()) named_.clear();

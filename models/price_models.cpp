@@ -66,12 +66,6 @@ std::vector<KernelSample> read_column(const Csv& csv, const std::string& column,
     return samples;
 }
 
-// NVIDIA's GPUs with processors of 128 lanes, all of GDDR5 or GDDR5X here. None of P100, V100 and T4 is.
-bool has_pages(const DeviceSheet& sheet, DataType type) {
-    constexpr FlopRate lanes_64{220e9};
-    return type == DataType::f32 && sheet.peak / static_cast<double>(sheet.processors) > lanes_64;
-}
-
 // Of the shortest product of a sheet most is its start: a launch, the first loads, the last stores. The share was
 // chosen on products left out, among 0.5, 0.7, 0.95 and 1.5 (docs/device_prices.md).
 Seconds start_of_products(const std::vector<KernelSample>& samples) {
@@ -143,7 +137,7 @@ std::vector<ShippedKernels> shipped_kernels(std::string_view model) {
             kernels.kernels = {kind, type, sheet, read_column(*csv, column, type), {}, 1, source_of(devices, row)};
             if (kernels.kernels.kind == "matmul" && devices.text(row, "narrow") == "yes")
                 kernels.kernels.sheet.start = start_of_products(kernels.kernels.samples);
-            kernels.kernels.sheet.paged = kernels.kernels.kind == "matmul" && has_pages(sheet, type);
+            kernels.kernels.sheet.paged = kernels.kernels.kind == "matmul" && devices.text(row, "paged") == "yes";
             if (learned != experts.end()) {
                 kernels.kernels.experts = learned->second.experts;
                 kernels.kernels.band = learned->second.band;

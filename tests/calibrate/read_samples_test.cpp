@@ -217,6 +217,15 @@ TEST(ReadSamples, TakesSumsThatAreOffByRoundingInOldVersionsOfNcclTests) {
     EXPECT_THAT(samples.skipped, SizeIs(0));
 }
 
+// An all-gather of 2019 prints no operation; busbw is 15/16 of algbw.
+TEST(ReadSamples, TakesNoOperationForNone) {
+    const FileSamples samples = read_samples(nccl_ranks(16) +
+                                                 "# size count type time algbw busbw error\n"
+                                                 "4096000 64000 float 100 40.96 38.40 0e+00\n",
+                                             "n");
+    EXPECT_EQ(samples.collectives.at(0).kind, "all_gather");
+}
+
 TEST(ReadSamples, RefusesTimesOfTheHostsProcessor) {
     EXPECT_THAT(
         [] {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -108,6 +110,20 @@ TEST(PriceModels, AreThereForEveryDeviceThatWasMeasured) {
         EXPECT_THAT(shipped.kernels.source, HasSubstr("Baidu DeepBench"));
     }
     EXPECT_THAT(message([] { load_price_model("v10"); }), HasSubstr("(did you mean 'v100'?)"));
+}
+
+// What devices.csv says of a board's memory and of its library's kernels.
+TEST(PriceModels, KnowWhatSetsTheirDevicesApart) {
+    const std::set<std::string> gddr5{"titanx-maxwell", "titanx-pascal", "gtx1080ti", "titanxp", "m40"};
+    for (const ShippedKernels& shipped : shipped_kernels()) {
+        SCOPED_TRACE(shipped.model + " " + shipped.kernels.kind);
+        const DeviceSheet& sheet = shipped.kernels.sheet;
+        EXPECT_EQ(sheet.paged, gddr5.contains(shipped.model) && shipped.kernels.kind == "matmul");
+        const ImageBlocks blocks = shipped.family != "gpu"                                    ? ImageBlocks::unknown
+                                   : gddr5.contains(shipped.model) || shipped.model == "p100" ? ImageBlocks::several
+                                                                                              : ImageBlocks::one;
+        EXPECT_EQ(sheet.image_blocks, blocks);
+    }
 }
 
 TEST(PriceModels, AreWrittenAsTheyAreRead) {

@@ -128,6 +128,23 @@ TEST(ImplicitGemm, HasGradientsOfFiltersOfOneTapInItsLargestTiles) {
         << "of several taps in tiles as wide as the filters are many";
 }
 
+// Groups of 32 channels: in tiles of 128 a quarter of each would be of use.
+TEST(ImplicitGemm, HasGradientsOfGroupsInNarrowTiles) {
+    for (const Pass pass : {Pass::backward_data, Pass::backward_weights}) {
+        Problem problem = conv(32, 1024, 28, 1024, 1, 2, pass);
+        std::get<Conv>(problem.op).groups = 32;
+        EXPECT_LT(grouped(shape_of(problem), v100)->waste, 2);
+    }
+}
+
+// 3 x 3 x 3 comes as 9 x 3.
+TEST(Fourier, TransformsSquareFiltersAlone) {
+    Problem problem = conv(8, 64, 128, 64, 9, 1);
+    EXPECT_TRUE(fourier(shape_of(problem), v100));
+    std::get<Conv>(problem.op).window.kernel_w = 3;
+    EXPECT_FALSE(fourier(shape_of(problem), v100));
+}
+
 // Two blocks a processor: 160 fill 80 processors once; of 161 one runs alone, in 0.641 of the time of two.
 TEST(Waves, RoundUpToWholeOnes) {
     const Flops work{1e6};
