@@ -40,7 +40,8 @@ std::vector<std::string> fields_of(std::string_view line, bool& closed) {
             fields.emplace_back();
         } else {
             const std::size_t end = std::min(line.find_first_of("\",", i + 1), line.size());
-            fields.back().append(line, i, end - i);
+            const std::string_view piece = line.substr(i, end - i);
+            fields.back().append(quoted ? piece : trimmed(piece));
             i = end - 1;
         }
     }

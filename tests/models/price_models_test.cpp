@@ -44,6 +44,9 @@ TEST(Csv, TakesBlanksBesideCommasAndNamesOtherSeparators) {
     const Csv table{"a, b\n 1 ,\n", "t.csv"};
     EXPECT_EQ(table.whole(0, "a", 1), 1);
     EXPECT_EQ(table.text(0, "b"), "");
+    const Csv quoted{"a, b\n \"x, y \" , 12 \n", "t.csv"};
+    EXPECT_EQ(quoted.text(0, "a"), "x, y ");
+    EXPECT_EQ(quoted.text(0, "b"), "12");
     EXPECT_THAT(message([] { Csv{"a;b\n1;2\n", "t.csv"}; }), HasSubstr("t.csv:1: fields are separated by ';' here"));
     EXPECT_THAT(message([] { Csv{"a\tb\n1\t2\n", "t.csv"}; }), HasSubstr("separated by tabs here"));
 }
