@@ -31,11 +31,11 @@ ProductBatch product_of(const ConvolutionShape& s) {
     return {s.outputs(), filters, channels * s.taps(), s.groups};
 }
 
-// Of filters of one tap, without groups and in f32, libraries have the gradients of filters, and those of images that
-// are spread over pixels, in tiles of 128 x 128 alone (docs/kernel_prices.md).
+// Without groups and in f32, libraries have the gradients of filters of one tap, and those of images that are spread
+// over pixels, in tiles of 128 x 128 alone (docs/kernel_prices.md).
 bool in_largest_tiles(const ConvolutionShape& s, const Board& board) {
-    if (s.groups > 1 || s.taps() > 1 || board.lanes.value > 0) return false;
-    return s.spreads() || s.pass == Pass::backward_weights;
+    if (s.groups > 1 || board.lanes.value > 0) return false;
+    return s.spreads() || (s.pass == Pass::backward_weights && s.taps() == 1);
 }
 
 std::span<const GemmTile> tiles_of(const Board& board) {
