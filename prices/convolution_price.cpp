@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "prices/convolution/families.hpp"
 #include "prices/price_model.hpp"
@@ -77,17 +76,16 @@ std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& 
     if (device.model == nullptr || !device.model->volumes_by_sample()) return std::nullopt;
     if (conv == nullptr || conv->depth == 0) return std::nullopt;
     const auto shape = prices::convolution_shape(problem, prices::Volumes::folded);
-    auto board = board_of(problem.type, device);
+    const auto board = board_of(problem.type, device);
     if (!shape || !board) return std::nullopt;
-    // Kernels of the general sort multiply in f32.
-    if (board->lanes.value > 0) board->peak = std::exchange(board->lanes, FlopRate{});
     const std::optional<prices::FamilyTime> least = prices::gradient_by_sample(*shape, *board);
     if (!least) return std::nullopt;
+    const Beyond& beyond = board->lanes.value > 0 ? of_matrix_units : of_lanes;
     return Price{
-        least->time * of_lanes.times + device.launch.value, of_lanes.spread,
+        least->time * beyond.times + device.launch.value, beyond.spread,
         fmt::format("{:.2g} times a product of which each block passes over all voxels of a sample, by the data "
                     "sheet of {}: {}",
-                    of_lanes.times, device.name, of_lanes.source)};
+                    beyond.times, device.name, beyond.source)};
 }
 
 std::optional<Price> price_without_transforms(const Problem& problem, const DeviceClass& device) {
