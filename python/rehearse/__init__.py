@@ -32,20 +32,22 @@ def _numbers(devices):
 
 
 def _words(plan, batch, global_batch, precision, optimizer, framework=None):
+    if batch is not None and global_batch is not None:
+        raise InputError("batch excludes global_batch: samples of one device, or of all together")
     words = _rehearse.JobWords()
-    words.plan, words.batch, words.global_batch = plan, batch, global_batch
+    words.plan, words.batch, words.global_batch = plan, 32 if batch is None else batch, global_batch
     words.precision, words.optimizer = precision, optimizer
     if framework is not None:
         words.framework = str(framework)
     return words
 
 
-def predict(model, machine, *, devices=1, plan="data", batch=32, global_batch=None, precision="fp32", optimizer="sgd",
+def predict(model, machine, *, devices=1, plan="data", batch=None, global_batch=None, precision="fp32", optimizer="sgd",
             framework=None, pilot=None, fuse="off", baseline=None, bands=True):
     """Predicts a training step of `model` on each number of `devices` of `machine`.
 
     model: a Network, a name (networks()) or an .onnx file. machine: a Machine, a name (machines()) or a .toml file.
-    devices: a number, or several for a scaling study. batch: samples of a step on one device; or global_batch, on all.
+    devices: a number, or several for a scaling study. batch: samples of a step on one device (32); or global_batch, on all.
     plan, precision, optimizer, fuse: the words of `rehearse predict --help`. framework: a profile (frameworks()) or a file.
     pilot: {devices: measured step}, a step in seconds, or as "97ms" or "1320/s" (samples): computation is scaled to meet the
     one of fewest devices. baseline: devices that efficiency is relative to. bands=False takes a third of the time.
@@ -63,10 +65,10 @@ def search(model, machine, *, devices, global_batch, precision="fp32", optimizer
     gives the same steps. Returns a Search.
     """
     return _rehearse.search(_network(model, fuse), _machine(machine),
-                            _words("data", 1, global_batch, precision, optimizer, framework), _numbers(devices), top)
+                            _words("data", None, global_batch, precision, optimizer, framework), _numbers(devices), top)
 
 
-def schedule(model, machine="summit", *, devices=1, plan="data", batch=32, global_batch=None, precision="fp32", optimizer="sgd",
+def schedule(model, machine="summit", *, devices=1, plan="data", batch=None, global_batch=None, precision="fp32", optimizer="sgd",
              fuse="off"):
     """Which rank does what, in which order, without time. Returns a Schedule; print(schedule.draw()) shows it."""
     return _rehearse.schedule(_network(model, fuse), _machine(machine),

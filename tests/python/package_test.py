@@ -87,6 +87,8 @@ class Errors(unittest.TestCase):
             rehearse.predict("resnet05", "summit")
         with self.assertRaisesRegex(rehearse.InputError, "optimizer 'sgdd'"):
             rehearse.predict("lenet5", "summit", optimizer="sgdd")
+        with self.assertRaisesRegex(rehearse.InputError, "batch excludes global_batch"):
+            rehearse.predict("lenet5", "dgx1-v100", batch=8, global_batch=64)
         with self.assertRaisesRegex(rehearse.InputError, "mine.toml:1"):
             rehearse.Machine.from_toml("name = ", "mine.toml")
         with self.assertRaises(TypeError):
