@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks and calibrations, and threads and devices that a host has not.
+#include <gmock/gmock.h>
+
+#include "tests/cli/bad_input.hpp"
+
+namespace rehearse {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(BadInput, OfBenchmarksAndCalibrations) {
+    expect_refused({{"bench", "one of conv, gemm, layer"},
+                    {"bench cnov", "did you mean 'conv'"},
+                    {"bench conv", "nothing to time"},
+                    {"bench alreduce", "did you mean 'allreduce'"},
+                    {"bench conv conv2d:n1", "conv2d:n1"},
+                    {"bench conv --suite resnet51", "did you mean 'resnet50'"},
+                    {"bench conv --suite deepbench-trane", "did you mean 'deepbench-train'"},
+                    {"bench conv --suite lenet5 --filter '('", "--filter '('"},
+                    {"bench conv --suite lenet5 --filter k77", "no problem matches"},
+                    {"bench conv --suite lenet5 --roofline a.jpg", ".svg, .png or .pdf"},
+                    {"bench gemm --suite lenet5 --winners a.svg", "--winners: not of bench gemm"},
+                    {"bench stream --suite lenet5", "takes no problems"},
+                    {"bench stream --threads 0", "--threads"},
+                    {"bench stream --threads 1 --filter L9", "no level is wanted"},
+                    {"bench peak --filter f32", "--filter: not of bench peak"},
+                    {"bench conv --suite lenet5 --threads 2", "OMP_NUM_THREADS"},
+                    {"bench peak --out a.json", "--out"},
+                    {"bench conv --suite lenet5 --backend onednm", "no backend of this build"},
+                    {"bench gemm conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward", "nothing to time"},
+                    {"bench conv --suite lenet5 --budget -1", "--budget"},
+                    {"calibrate --samples no-such.json", "--machine"},
+                    {"calibrate --samples no-such.json --machine summit --machine-out a.toml", "no-such.json"},
+                    {"calibrate --samples no-such.json --between cores", "nodes, devices"},
+                    {"calibrate --plan data=two", "data=two"},
+                    {"calibrate --quick --batch 0", "--batch 0"},
+                    {"calibrate --quick --model lenet6", "did you mean 'lenet5'"}});
+}
+
+#if REHEARSE_HAS_MPI
+TEST_F(BadInput, OfBenchmarksOfMessages) {
+    expect_refused({{"bench allreduce", "two ranks"},
+                    {"bench allreduce ring", "takes no problem strings"},
+                    {"bench allreduce --type f64", "f32, f16 or bf16"},
+                    {"bench allreduce --min 1MiB --max 1KiB", "no less than the minimum"},
+                    {"bench allreduce --max 8", "unit"},
+                    {"bench allreduce --factor 1", "above 1"},
+                    {"bench allreduce --samples no-such.json", "no-such.json"}});
+}
+
+// A hundred million were a segmentation fault, five thousand took minutes.
+TEST_F(BadInput, OfMoreThreadsThanAnyHostHas) {
+    const char* const set = std::getenv("OMP_NUM_THREADS");
+    const std::string usual = set ? set : "1";
+    for (const char* threads : {"1025", "100000000"}) {
+        setenv("OMP_NUM_THREADS", threads, 1);
+        const std::string message = std::string{"asks for "} + threads + " threads of a rank; at most 1024";
+        expect_refused({{"run --model lenet5 --batch 2 --steps 1", message.c_str()},
+                        {"bench conv --suite lenet5", message.c_str()},
+                        {"calibrate --quick", message.c_str()}});
+    }
+    setenv("OMP_NUM_THREADS", usual.c_str(), 1);
+    expect_refused({{"bench stream --threads 1025", "at most 1024"}});
+}
+
+TEST_F(BadInput, OfADeviceThatIsNotThere) {
+    expect_refused({{"calibrate --device cuda", "--machine-out"},
+                    {"bench allreduce --device cuda", "not of a device"},
+                    {"bench conv --suite lenet5 --type f64", "f32, f16 or bf16"},
+                    {"bench conv --suite lenet5 --device gpu", "there are: cpu, cuda"}});
+    expect_refused(
+        {{"run --model lenet5 --batch 2 --steps 1 --device gpu", "there are: cpu, cuda"},
+         {"run --model lenet5 --batch 2 --steps 1 --learners 2", "--device cuda"},
+         {"run --model lenet5 --batch 2 --steps 1 --learners 0", "at least 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --momentum 1", "--momentum 1: from 0 to below 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --momentum -0.1", "--momentum -0.1: from 0 to below 1"},
+         {"run --model lenet5 --batch 2 --steps 1 --assign idle", "and the plan has none"},
+         {"run --model lenet5 --batch 2 --steps 1 --unlocked 2 --plan data:local=2", "--momentum 0"},
+         {"run --model lenet5 --batch 2 --steps 1 --plan data:learners=2 --trace x.json", "kernels overlap"}});
+    for (const char* command : {"run --model lenet5 --batch 2 --steps 1 --device cuda",
+                                "calibrate --device cuda --model lenet5 --machine-out gpu.toml",
+                                "bench conv --device cuda --suite lenet5", "bench peak --device cuda"}) {
+        const Output output = run(command);
+        if (output.code == 0) GTEST_SKIP() << "there is a GPU";
+        EXPECT_EQ(output.code, 2) << output.err;
+        EXPECT_THAT(output.err, HasSubstr("cuda"));
+        EXPECT_FALSE(std::filesystem::exists(path("gpu.toml")));
+    }
+}
+#endif
+
+}  // namespace
+}  // namespace rehearse
