@@ -22,12 +22,6 @@ std::string_view trimmed(std::string_view field) {
 
 // Quotes open and close anywhere; two of them inside quotes are one. `closed` is false when the line ends within.
 std::vector<std::string> fields_of(std::string_view line, bool& closed) {
-    if (line.find('"') == std::string_view::npos) {
-        std::vector<std::string> fields;
-        for (const std::string_view field : split(line, ',')) fields.emplace_back(trimmed(field));
-        closed = true;
-        return fields;
-    }
     std::vector<std::string> fields(1);
     bool quoted = false;
     for (std::size_t i = 0; i < line.size(); ++i) {
