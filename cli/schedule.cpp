@@ -12,6 +12,7 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/op.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
 #include "picture/pipeline.hpp"
@@ -54,7 +55,7 @@ Machine nameless(std::int64_t devices) {
 std::int64_t devices_of(const schedule::Plan& plan) {
     std::int64_t product = 1;
     for (const Axis& axis : plan.mesh.axes) {
-        if (axis.size > 0) product *= axis.size;
+        if (axis.size > 0) product = elements({product, axis.size});
     }
     return product;
 }

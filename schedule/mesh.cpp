@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
+#include "core/op.hpp"
 #include "models/mpi_libraries.hpp"
 
 namespace rehearse::schedule {
@@ -100,7 +101,7 @@ Mesh make_mesh(const Plan& plan, std::int64_t devices) {
     Axis* open = nullptr;
     for (Axis& axis : mesh.axes) {
         if (axis.size != 0) {
-            product *= axis.size;
+            product = elements({product, axis.size});
         } else if (open != nullptr) {
             throw InputError(fmt::format("--plan '{}': {} and {} have no size; only one can be inferred", plan.text,
                                          open->name, axis.name));
