@@ -6,7 +6,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace rehearse;
-    static const std::vector<validate::PublishedRow> rows = validate::shipped_published();
+    // Every hundredth, of many systems: what a rule does to a row, it does to the next one.
+    static const std::vector<validate::PublishedRow> rows = [] {
+        std::vector<validate::PublishedRow> some;
+        const std::vector<validate::PublishedRow> all = validate::shipped_published();
+        for (std::size_t i = 0; i < all.size(); i += 100) some.push_back(all[i]);
+        return some;
+    }();
     return fuzz::refusing([&] {
         validate::ReplayRules rules;
         rules.add(fuzz::text_of(data, size), "fuzz.toml");

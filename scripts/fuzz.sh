@@ -62,7 +62,7 @@ for target in "${targets[@]}"; do
     # A finding ends the process: another goes on while there is time. (libFuzzer's forks do so by themselves, but begin
     # anew every few seconds, and read the whole corpus each time.)
     while left=$((end - SECONDS)) began=$SECONDS && [ $left -gt 0 ]; do
-        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0:malloc_context_size=1:quarantine_size_mb=16 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" \
+        ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=0:malloc_context_size=1:quarantine_size_mb=16:max_uar_stack_size_log=16 "build/fuzz/fuzz/fuzz_$target" "${options[@]}" \
             -max_total_time="$left" "$corpus" "tests/data/fuzz/$target" >> "$log" 2>&1 && break
         [ $SECONDS -gt $((began + 1)) ] || break # over a seed: it would be the next one's, too
     done
