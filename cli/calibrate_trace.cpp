@@ -23,7 +23,8 @@ namespace rehearse::cli {
 
 namespace {
 
-constexpr double much = 0.1;  // of a step, without a layer: worth a warning
+constexpr double much = 0.1;    // of a step, without a layer: worth a warning
+constexpr double unlike = 0.5;  // of a step, from one to the next: no band that is made of it says anything
 
 void check(const TraceCalibration& asked, const Common& common) {
     if (asked.machine.empty() || asked.machine_out.empty()) {
@@ -190,6 +191,13 @@ Json warnings_of(const calibrate::MatchedRecording& found, const std::vector<Rec
     if (found.unlike > 0) {
         warnings.push_back(fmt::format("{} steps called less of the network than the other {}; they are left out",
                                        found.unlike, found.steps));
+    }
+    if (found.spread > unlike) {
+        warnings.push_back(
+            fmt::format("neighbouring steps differ by {:.0f} % in what they compute: some do other work (compilation, "
+                        "evaluation, another batch), or the host was busy. Prices add up to the median step; record "
+                        "steps that are alike",
+                        100 * found.spread));
     }
     if (found.shares.loader > much * found.shares.step) {
         warnings.push_back("waiting for samples is in no price: predict --loader models it");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks and calibrations, and threads and devices that a host has not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "tests/cli/bad_input.hpp"
@@ -36,6 +37,37 @@ TEST_F(BadInput, OfBenchmarksAndCalibrations) {
                     {"calibrate --plan data=two", "data=two"},
                     {"calibrate --quick --batch 0", "--batch 0"},
                     {"calibrate --quick --model lenet6", "did you mean 'lenet5'"}});
+}
+
+// A recording of `conv1` of lenet5 alone: eight steps of 100 us, every other one `longer` times as long.
+std::string recorded_steps(double longer) {
+    std::string events;
+    double begin = 0;
+    for (int step = 0; step < 8; ++step) {
+        const double time = step % 2 == 0 ? 100 : 100 * longer;
+        const auto add = [&](const char* category, const char* name, double from, double until, const char* shapes) {
+            events += fmt::format(
+                R"({}{{"ph":"X","cat":"{}","name":"{}","pid":1,"tid":7,"ts":{},"dur":{},"args":{{"Sequence number":{}{}}}}})",
+                events.empty() ? "" : ",", category, name, begin + from * time, (until - from) * time, step, shapes);
+        };
+        add("user_annotation", fmt::format("ProfilerStep#{}", step).c_str(), 0, 1, "");
+        add("cpu_op", "aten::conv2d", 0.01, 0.41, R"(,"External id":1,"Input Dims":[[2,1,32,32],[6,1,5,5],[]])");
+        add("cpu_op", "autograd::engine::evaluate_function: ConvolutionBackward0", 0.5, 0.9, "");
+        begin += time;
+    }
+    return R"({"schemaVersion":1,"traceEvents":[)" + events + "]}";
+}
+
+// Steps that are 60 times as long as their neighbours made prices, and no word of it but a line of figures.
+TEST_F(BadInput, OfStepsThatAreNotAlike) {
+    for (const double longer : {1.2, 60.0}) {
+        write("steps.json", recorded_steps(longer));
+        const Output output =
+            run("calibrate --trace steps.json --model lenet5 --batch 2 --machine titanx-server "
+                "--machine-out mine.toml --force");
+        EXPECT_EQ(output.code, 0) << output.err;
+        EXPECT_EQ(output.err.find("neighbouring steps differ by 103 %") != std::string::npos, longer > 2) << output.err;
+    }
 }
 
 #if REHEARSE_HAS_MPI
