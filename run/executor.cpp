@@ -43,7 +43,6 @@ Executor::~Executor() {
     {
         const std::lock_guard lock{mutex_};
         progress_.stop = true;
-        stopping_ = true;
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
@@ -52,11 +51,13 @@ Executor::~Executor() {
 void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample) {
     program_.begin_step();
     {
-        const std::lock_guard lock{mutex_};
+        const std::scoped_lock both{messages_, mutex_};
         progress_.done.assign(progress_.done.size(), false);
-        progress_.iteration = iteration;
+        iteration_ = iteration;
+        for (Lane& lane : lanes_) lane.next = 0;
+        agreement_.reached = !agreement_.ranks;
     }
-    changed_.notify_all();
+    unannounced_ = true;
     if (program_.device() != nullptr) {
         program_.device()->record(device_times_.begun);
         device_times_.begun_at = Clock::now();
@@ -68,6 +69,7 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
         if (steps[i].step->stream != Stream::compute) continue;
         const bool decides = !decided && std::holds_alternative<Update>(steps[i].step->action);
         for (const int before : steps[i].step->after) wait_for(static_cast<std::size_t>(before));
+        announce();
         graphs_.begin(i, decides);
         time(i, [&] {
             if (decides) {
@@ -80,13 +82,7 @@ void Executor::run(int iteration, std::uint64_t seed, std::int64_t first_sample)
     }
     graphs_.flush();
     if (!decided) program_.scale().skip_updates(agreed(false));  // without weights it has a voice none the less
-    if (thread_.joinable()) {
-        std::unique_lock lock{mutex_};
-        set_idle();
-        changed_.wait(lock, [&] { return progress_.communicated == iteration || progress_.failure; });
-        compute_is_idle_ = false;
-        if (progress_.failure) std::rethrow_exception(progress_.failure);
-    }
+    communicate_until([&] { return all_over(); });
     program_.end_step();
     read_device_clock();
 }
@@ -122,18 +118,33 @@ void Executor::sum_kept_gradients() {
     }
 }
 
-// The compute stream waits; the other thread does it, beside what is under way there.
+// The compute stream waits, and goes on with messages meanwhile.
+template <typename Done>
+void Executor::communicate_until(const Done& done) {
+    const std::lock_guard messages{messages_};
+    for (kernels::Idle pause = kernels::attentive();;) {
+        {
+            const std::lock_guard lock{mutex_};
+            if (progress_.failure) std::rethrow_exception(progress_.failure);
+            if (done()) break;
+        }
+        if (look())
+            pause = kernels::attentive();
+        else
+            pause();
+    }
+    unannounced_ = anything_under_way();
+}
+
+// The compute stream waits; it is done beside what is under way.
 bool Executor::agreed(bool overflow) {
     if (!agreement_.ranks) return overflow;
-    std::unique_lock lock{mutex_};
-    agreement_.flag = overflow ? 1 : 0;
-    agreement_.state = Agreement::Flag::asked;
-    set_idle();
-    changed_.wait(lock,
-                  [&] { return agreement_.state == Agreement::Flag::known || progress_.failure || progress_.stop; });
-    compute_is_idle_ = false;
-    if (progress_.failure) std::rethrow_exception(progress_.failure);
-    if (progress_.stop) throw Stopped{};
+    {
+        const std::lock_guard lock{mutex_};
+        agreement_.flag = overflow ? 1 : 0;
+        agreement_.state = Agreement::Flag::asked;
+    }
+    communicate_until([&] { return agreement_.state == Agreement::Flag::known; });
     agreement_.state = Agreement::Flag::none;
     return agreement_.flag > 0;
 }
@@ -150,40 +161,39 @@ void Executor::time(std::size_t index, const Work& work) {
     if (!awaited_[index]) return;
     graphs_.flush();
     finish(index);
+    unannounced_ = true;
 }
 
 // For the compute stream.
 void Executor::wait_for(std::size_t index) {
     if (program_.steps()[index].step->stream == Stream::compute) return;  // done: it is earlier on this very thread
     graphs_.flush();
-    std::unique_lock lock{mutex_};
-    if (!progress_.done[index]) set_idle();
-    changed_.wait(lock, [&] { return progress_.done[index] || progress_.failure || progress_.stop; });
-    compute_is_idle_ = false;
-    if (progress_.failure) std::rethrow_exception(progress_.failure);
-    if (progress_.stop) throw Stopped{};
+    {
+        const std::lock_guard lock{mutex_};
+        if (progress_.done[index]) return;
+    }
+    communicate_until([&] { return progress_.done[index]; });
 }
 
-// The compute stream waits from now on, which the communication thread shall know at once.
-void Executor::set_idle() {
-    compute_is_idle_ = true;
+// Of the compute stream, which goes on with what may take long: messages that wait for what it did begin beside it.
+void Executor::announce() {
+    if (!std::exchange(unannounced_, false) || !thread_.joinable()) return;
+    {
+        const std::lock_guard lock{mutex_};
+        progress_.news = true;
+        if (progress_.failure) std::rethrow_exception(progress_.failure);
+    }
     changed_.notify_all();
 }
 
 void Executor::finish(std::size_t index) {
-    {
-        const std::lock_guard lock{mutex_};
-        progress_.done[index] = true;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock{mutex_};
+    progress_.done[index] = true;
 }
 
 void Executor::fail(std::exception_ptr why) {
-    {
-        const std::lock_guard lock{mutex_};
-        if (!progress_.failure) progress_.failure = std::move(why);
-    }
-    changed_.notify_all();
+    const std::lock_guard lock{mutex_};
+    if (!progress_.failure) progress_.failure = std::move(why);
 }
 
 std::vector<double> Executor::bytes_sent() const {

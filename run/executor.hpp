@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a rank's steps: the compute stream on the calling thread, all others on a thread of their own, which alone calls
-// MPI while a training step goes on and works on every stream's first message that is not over.
+// Runs a rank's steps: the compute stream on the calling thread, all others beside it on a thread of their own, which
+// works on every stream's first message that is not over. Where the compute stream has to wait for one, it works on
+// them itself, and no thread has to wake: a switch of threads takes longer than a small message. One of the two calls
+// MPI at a time.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -69,13 +70,13 @@ private:
         std::size_t moved = 0;                    // of what is under way, when last looked at
         bool waits() const { return under_way != nullptr || summing != nullptr; }
     };
-    /// Whether any rank's gradients have overflowed, where ranks may find different ones: asked by the compute thread,
-    /// answered by the communication thread.
+    /// Whether any rank's gradients have overflowed, where ranks may find different ones: asked by the compute stream,
+    /// answered by who works on messages.
     struct Agreement {
         std::optional<kernels::Communicator> ranks;
         kernels::RankProgram rounds;
         std::unique_ptr<kernels::Operation> under_way;
-        bool reached = true;  // in this training step; for the communication thread
+        bool reached = true;  // in this training step; for who works on messages
         enum class Flag { none, asked, known };
         Flag state = Flag::none;  // guarded by the mutex, like the next one
         float flag = 0;
@@ -89,15 +90,9 @@ private:
     /// What both threads know of the training step; guarded by the mutex.
     struct Progress {
         std::vector<bool> done;      // by step
-        int iteration = -1;          // that the communication thread is to run
-        int communicated = -1;       // that it has run
+        bool news = false;           // something has been done that the communication thread has not looked at
         std::exception_ptr failure;  // the first one
         bool stop = false;
-    };
-    /// The communication thread's wait for messages.
-    struct Wait {
-        kernels::Idle attentive;
-        std::optional<Clock::time_point> nothing_has_moved;  // since then; empty: something just has
     };
 
     bool start(Lane& lane, std::size_t index);
@@ -105,38 +100,44 @@ private:
     bool agreed(bool overflow);
     bool go_on_agreeing();
     void communicate();
-    void communicate_once();
+    void communicate_beside();
     /// Goes on with a stream; whether anything has happened.
     bool go_on(Lane& lane);
+    /// ... with all of them.
+    bool look();
+    bool anything_under_way() const;
+    bool all_over() const;
     bool is_free(const Lane& lane) const;
-    void wait_for_work();
     template <typename Work>
     void time(std::size_t index, const Work& work);
+    template <typename Done>
+    void communicate_until(const Done& done);
     void wait_for(std::size_t index);
-    void set_idle();
+    void announce();
     void finish(std::size_t index);
     void wait_for_device(std::size_t index);
     void read_device_clock();
     void fail(std::exception_ptr why);
-    void give_way();
+    /// `moved`: when something last did.
+    void give_way(Clock::time_point moved);
 
     Program& program_;
     StepGraphs graphs_;
     Probe probe_;
     Wires wires_;
+    int iteration_ = -1;
     std::vector<Lane> lanes_;
     Agreement agreement_;
     std::vector<Interval> times_;
     DeviceTimes device_times_;
     std::vector<bool> awaited_;  // some step of the other stream waits for it
 
+    std::mutex messages_;  // of who works on them: lanes_, and what agreement_ has under way; locked before the next
     std::mutex mutex_;
     std::condition_variable changed_;
     Progress progress_;
-    std::atomic<bool> stopping_ = false;  // what a wait for messages looks at
-    Wait wait_;
-    std::atomic<bool> compute_is_idle_ = false;  // then communication may have the whole core
-    std::thread thread_;                         // all streams but compute
+    bool unannounced_ = false;  // the compute stream's: it has done something that a message may wait for
+    std::thread thread_;        // messages beside computation
 };
 
 }  // namespace rehearse::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor's second thread: it works on every stream's first message that is not over.
+// The executor's messages: on its second thread beside computation, on the first one where that waits.
 #include <algorithm>
 #include <utility>
 
@@ -21,11 +21,8 @@ bool Executor::go_on_agreeing() {
     if (!agreement_.under_way->test()) return false;
     agreement_.under_way.reset();
     agreement_.reached = true;
-    {
-        const std::lock_guard lock{mutex_};
-        agreement_.state = Agreement::Flag::known;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock{mutex_};
+    agreement_.state = Agreement::Flag::known;
     return true;
 }
 
@@ -34,41 +31,48 @@ void Executor::communicate() {
         for (;;) {
             {
                 std::unique_lock lock{mutex_};
-                changed_.wait(lock, [&] { return progress_.stop || progress_.iteration > progress_.communicated; });
-                if (progress_.stop) return;
+                changed_.wait(lock, [&] { return progress_.stop || progress_.news; });
+                if (progress_.stop) break;
+                progress_.news = false;
             }
-            communicate_once();
+            communicate_beside();
         }
-    } catch (const Stopped&) {
-    } catch (...) {
-        fail(std::current_exception());
+    } catch (...) {  // Stopped, or what look() has kept for the other thread
     }
-    for (Lane& lane : lanes_) lane.under_way.reset();  // on the thread that calls MPI
-    agreement_.under_way.reset();
 }
 
-void Executor::communicate_once() {
-    for (Lane& lane : lanes_) lane.next = 0;
-    agreement_.reached = !agreement_.ranks;
-    const auto over = [](const Lane& lane) { return lane.next == lane.steps.size(); };
-    while (!std::ranges::all_of(lanes_, over) || !agreement_.reached) {
-        bool moved = go_on_agreeing();
-        for (Lane& lane : lanes_) moved = go_on(lane) || moved;
-        if (moved) {
-            wait_.nothing_has_moved.reset();
-            continue;
+// Until nothing is under way that does not wait for computation.
+void Executor::communicate_beside() {
+    for (Clock::time_point moved = Clock::now();;) {
+        bool something = false;
+        {
+            const std::lock_guard messages{messages_};
+            something = look();
+            if (!something && !anything_under_way()) return;
         }
-        if (agreement_.under_way || std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.waits(); })) {
-            give_way();
-        } else {
-            wait_for_work();
-        }
+        if (something)
+            moved = Clock::now();
+        else
+            give_way(moved);
     }
-    {
-        const std::lock_guard lock{mutex_};
-        progress_.communicated = progress_.iteration;
-    }
-    changed_.notify_all();
+}
+
+bool Executor::anything_under_way() const {
+    return agreement_.under_way != nullptr || std::ranges::any_of(lanes_, &Lane::waits);
+}
+
+bool Executor::all_over() const {
+    return agreement_.reached &&
+           std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.next == lane.steps.size(); });
+}
+
+bool Executor::look() try {
+    bool moved = go_on_agreeing();
+    for (Lane& lane : lanes_) moved = go_on(lane) || moved;
+    return moved;
+} catch (...) {
+    fail(std::current_exception());  // before the other thread may look
+    throw;
 }
 
 bool Executor::go_on(Lane& lane) {
@@ -98,7 +102,7 @@ bool Executor::start(Lane& lane, std::size_t index) {
     ReadyStep& ready = program_.steps()[index];
     for (const int before : ready.step->after) wait_for_device(static_cast<std::size_t>(before));
     times_[index].start = Clock::now();
-    if (probe_) probe_(progress_.iteration, *ready.step);
+    if (probe_) probe_(iteration_, *ready.step);
     const Wire& wire = wires_.steps().at(index);
     if (wire.devices != nullptr) {
         lane.summing = wire.devices;
@@ -121,28 +125,13 @@ bool Executor::is_free(const Lane& lane) const {
     });
 }
 
-void Executor::wait_for_work() {
+// Sleeps until the next look, or until computation has done something that a message may wait for.
+void Executor::give_way(Clock::time_point moved) {
     std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] {
-        if (!agreement_.reached && agreement_.state == Agreement::Flag::asked) return true;
-        return progress_.failure || progress_.stop ||
-               std::ranges::any_of(lanes_, [&](const Lane& lane) { return is_free(lane); });
-    });
-    if (progress_.failure) std::rethrow_exception(progress_.failure);
+    changed_.wait_for(lock, kernels::nap_beside(Clock::now() - moved),
+                      [&] { return progress_.stop || progress_.news; });
     if (progress_.stop) throw Stopped{};
-}
-
-// Beside computation it sleeps until the next look, or until the compute stream has done something: it may wait now.
-void Executor::give_way() {
-    if (stopping_) throw Stopped{};
-    const Clock::time_point now = Clock::now();
-    if (!wait_.nothing_has_moved) {
-        wait_.nothing_has_moved = now;
-        wait_.attentive = kernels::attentive();
-    }
-    if (compute_is_idle_) return wait_.attentive();
-    std::unique_lock lock{mutex_};
-    if (!compute_is_idle_) changed_.wait_for(lock, kernels::nap_beside(now - *wait_.nothing_has_moved));
+    progress_.news = false;
 }
 
 }  // namespace rehearse::run

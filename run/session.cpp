@@ -32,7 +32,7 @@ std::string_view name_of(int level) {
     }
 }
 
-// Serialized is enough: within a step only the communication thread calls MPI, between steps only the main thread.
+// Serialized is enough: within a step one of two threads calls MPI at a time, between steps only the main thread.
 void start(int& argc, char**& argv) {
     int granted = MPI_THREAD_SINGLE;
     kernels::check(MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &granted), "MPI_Init_thread");
