@@ -53,7 +53,8 @@ std::string product_text(const Mesh& mesh, std::int64_t product) {
     for (const Axis& axis : mesh.axes) {
         text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
     }
-    return fmt::format("{} makes {} ranks", text, product);
+    const bool counted = product < std::numeric_limits<std::int64_t>::max();
+    return fmt::format("{} makes {} ranks", text, counted ? fmt::format("{}", product) : "more than 2^63");
 }
 
 std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
