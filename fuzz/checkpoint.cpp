@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a small transformer, and of ranks with states of their own, in HDF5.
 #include "run/checkpoint/checkpoint.hpp"
-
-#include <hdf5.h>
-
 #include "fuzz/target.hpp"
 #include "models/models.hpp"
+#include "run/data/hdf5.hpp"
 #include "schedule/plan.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -44,7 +44,7 @@ OWNERS = {  # library: (how its headers begin, who may reach them)
     "Highway": (r"hwy/", {"kernels", "bench"}),
     "SQLite": (r"sqlite3\.h", {"store"}),
     "RE2": (r"re2/", {"match"}),
-    "HDF5": (r"hdf5\.h|H5", {"run"}),
+    "HDF5": (r"hdf5\.h|H5", {"run", "fuzz"}),
     "cairo": (r"cairo", {"picture"}),
     "toml++": (r"toml\+\+|toml\.hpp", {"models", "validate"}),
     "ONNX": (r"onnx/", {"models"}),
