@@ -100,7 +100,7 @@ void Executor::read_device_clock() {
     }
 }
 
-// A step of the compute stream has been given to the device: for the other thread.
+// A step of the compute stream has been given to the device: for who works on messages.
 void Executor::wait_for_device(std::size_t index) {
     if (program_.device() != nullptr && device_times_.ends[index] != nullptr)
         program_.device()->wait(device_times_.ends[index]);

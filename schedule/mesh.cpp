@@ -47,14 +47,18 @@ Placement place(const Machine& machine, std::int64_t devices) {
     return placement;
 }
 
+/// Sizes multiplied by `elements`, which stops at the largest number.
+std::string counted(std::int64_t product) {
+    return product < std::numeric_limits<std::int64_t>::max() ? fmt::format("{}", product) : "2^63 - 1 or more";
+}
+
 /// "data=4,pipe=2 makes 8 ranks".
 std::string product_text(const Mesh& mesh, std::int64_t product) {
     std::string text;
     for (const Axis& axis : mesh.axes) {
         text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
     }
-    const bool counted = product < std::numeric_limits<std::int64_t>::max();
-    return fmt::format("{} makes {} ranks", text, counted ? fmt::format("{}", product) : "more than 2^63");
+    return fmt::format("{} makes {} ranks", text, counted(product));
 }
 
 std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
@@ -116,7 +120,7 @@ Mesh make_mesh(const Plan& plan, std::int64_t devices) {
     }
     if (open != nullptr) {
         throw InputError(fmt::format("--plan '{}': --devices {} cannot be divided by {}, so that {} has no size",
-                                     plan.text, devices, product, open->name));
+                                     plan.text, devices, counted(product), open->name));
     }
     if (product == devices) return mesh;
     if (mesh.axes.size() > 1) {
