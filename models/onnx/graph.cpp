@@ -56,7 +56,8 @@ OnnxGraph::OnnxGraph(const std::string& path, const ImportOptions& options, Samp
     unfold_tensors();
     declare();
     infer();
-    if (open_batch_ && mixes_samples()) {  // it cannot be seen by the size: one sample a file then
+    if (open_batch_) pairs_of_ = first_of_pairs();
+    if (pairs_of_ != nullptr) {  // samples cannot be seen by the size: one sample a file then
         open_batch_ = false;
         for (const std::string& input : inputs_) {
             Value& value = given_[input];
@@ -194,16 +195,20 @@ void OnnxGraph::infer() {
     }
 }
 
-bool OnnxGraph::mixes_samples() const {
-    for (const auto& [name, value] : values_) {
-        if (value.kind != Value::Kind::activation || !value.dims) continue;
+// The first node that makes something of each pair of samples, as contrastive learning does.
+const onnx::NodeProto* OnnxGraph::first_of_pairs() const {
+    const auto of_pairs = [&](const std::string& name) {
+        const Value& made = value(name);
+        if (made.kind != Value::Kind::activation || !made.dims) return false;
         int found = 0;
-        for (std::int64_t dim : *value.dims) {
+        for (std::int64_t dim : *made.dims) {
             for (; dim > 0 && dim % batch_ == 0; dim /= batch_) ++found;
         }
-        if (found > 1) return true;
-    }
-    return false;
+        return found > 1;
+    };
+    const auto node = std::ranges::find_if(
+        nodes_, [&](const onnx::NodeProto* each) { return std::ranges::any_of(each->output(), of_pairs); });
+    return node == nodes_.end() ? nullptr : *node;
 }
 
 }  // namespace rehearse::models

@@ -74,6 +74,10 @@ public:
     bool open_batch() const { return open_batch_; }
     /// Whether --sizes says how large the dimension of the samples is.
     bool sized_batch() const { return sized_batch_; }
+    /// What the file calls the number of samples, where it is left open and has a name.
+    const std::string& batch_word() const { return batch_word_; }
+    /// The node that makes something of each pair of samples, whose number the file leaves open; null: none does.
+    const onnx::NodeProto* pairs_of() const { return pairs_of_; }
     /// How many samples the other inputs have of a file that leaves their number open in some, if these agree.
     std::optional<std::int64_t> batch_of_others() const { return batch_of_others_; }
     /// Whether matrices of weights lie in the file, so that constants of its program are none.
@@ -139,7 +143,7 @@ private:
     void find_batch(const ImportOptions& options);
     void declare();
     void infer();
-    bool mixes_samples() const;
+    const onnx::NodeProto* first_of_pairs() const;
     void drop_unread();
     void count_readers();
     std::vector<onnx::NodeProto> moved_tensors();
@@ -169,6 +173,8 @@ private:
     std::int64_t batch_ = 1;
     std::optional<std::int64_t> batch_of_others_;
     bool open_batch_ = false, sized_batch_ = false, stores_weights_ = false;
+    std::string batch_word_;
+    const onnx::NodeProto* pairs_of_ = nullptr;
     std::vector<std::string> inputs_, outputs_;
     std::unordered_map<std::string, Value> given_;  // inputs and initializers
     std::unordered_map<std::string, Value> values_;

@@ -109,6 +109,7 @@ void OnnxGraph::find_batch(const ImportOptions& options) {
     if (word.empty() && (first.dims->front() == 0 || dim_of(inputs_.front(), 0).has_dim_param()))
         word = dim_of(inputs_.front(), 0).dim_param();
     open_batch_ = !word.empty() || first.dims->front() == 0;
+    batch_word_ = word;
     sized_batch_ = open_batch_ && !word.empty() && options.sizes.contains(word);
     if (sized_batch_ && samples_ == Samples::none) open_batch_ = false;
     const auto samples_at = [&](const std::string& input, std::size_t i) {

@@ -128,6 +128,18 @@ std::optional<Input> first_integers(const OnnxGraph& graph) {
     return std::nullopt;
 }
 
+// With as many samples as --sizes says all is one sample; else one alone can be counted.
+void say_pairs(const OnnxGraph& graph, Import& import) {
+    const onnx::NodeProto* node = graph.pairs_of();
+    if (node == nullptr) return;
+    if (graph.sized_batch()) import.mixed(*node, "it makes something of each pair of samples");
+    ++import.notes[fmt::format(
+        "{} makes something of each pair of samples, and a sample alone is counted; {}", describe(*node),
+        graph.batch_word().empty()
+            ? "export it with as many as belong together"
+            : fmt::format("--sizes {}=SAMPLES takes as many as belong together for one", graph.batch_word()))];
+}
+
 Network import_graph(const std::string& path, OnnxGraph& graph, const ImportOptions& options) {
     std::vector<std::string> floats;
     for (const std::string& input : graph.inputs())
@@ -138,6 +150,7 @@ Network import_graph(const std::string& path, OnnxGraph& graph, const ImportOpti
     if (floats.empty() && !integers) graph.fail("it reads no numbers, and no integers that pick rows of a table");
     Import import{graph, options,
                   NetworkBuilder(stem(path), floats.empty() ? *integers : Input{*graph.sample(floats.front())})};
+    say_pairs(graph, import);
     for (std::size_t i = 0; i < floats.size(); ++i) {
         const int layer =
             i == 0 ? NetworkBuilder::input : import.builder.layer(floats[i], Input{*graph.sample(floats[i])}, {});

@@ -69,6 +69,20 @@ TEST(Exported, ABatchLeftOpenIsOneSample) {
     EXPECT_EQ(import_onnx(file.save("open.onnx")).layers.back().output, (Shape{3, 8, 8}));
 }
 
+// The logits of contrastive learning.
+TEST(Exported, ProductsOfPairsOfSamplesAreToldWhereTheirNumberIsOpen) {
+    OnnxFile file({-1, 8});
+    file.node("Transpose", {"x"}, "turned");
+    file.node("MatMul", {"x", "turned"}, "y");
+    const std::string path = file.save("pairs.onnx");
+    const Network alone = import_onnx(path), together = import_onnx(path, {.sizes = {{"open", 6}}});
+    EXPECT_THAT(alone.notes, testing::Contains(HasSubstr("each pair of samples, and a sample alone is counted; --sizes "
+                                                         "open=SAMPLES takes")));
+    EXPECT_EQ(elements(alone.layers.back().output), 1);
+    EXPECT_THAT(together.notes, testing::Contains(HasSubstr("one sample here is all that the file feeds in")));
+    EXPECT_EQ(elements(together.layers.back().output), 36);
+}
+
 TEST(Exported, ABatchOfFourIsFourTimesOneSample) {
     OnnxFile file({4, 3, 8, 8});
     file.weights("w", {10, 192}).integers("flat", {4, -1});
