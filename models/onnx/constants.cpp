@@ -68,8 +68,8 @@ int Import::moved_parameter(const onnx::NodeProto& reader, const std::string& na
     }
     const int made =
         builder.layer(name_for(called(name)), Rearrangement{"pack", {builder.shape(whole)}, dims}, {whole});
-    if (value.places && static_cast<std::int64_t>(value.places->size()) == elements(dims)) {
-        given[made].places = {*value.places};
+    if (value.places && value.places->size() == elements(dims)) {
+        given[made].places = {value.places->all()};
     } else if (graph.keeps_values()) {
         not_run(made, fmt::format("which elements of its weights '{}' takes is not known", name));
     }

@@ -18,6 +18,7 @@
 
 #include "core/op.hpp"
 #include "models/models.hpp"
+#include "models/onnx/places.hpp"
 
 namespace rehearse::models {
 
@@ -54,7 +55,7 @@ struct Value {
     bool moved = false;
     bool computed = false;    // of weights by more than moving them
     bool multiplied = false;  // of weights by products, whose multiply-adds count
-    std::shared_ptr<const std::vector<std::int32_t>> places{};
+    std::shared_ptr<const Places> places{};
     const onnx::NodeProto* maker = nullptr;
 };
 

@@ -13,15 +13,6 @@
 namespace rehearse::models {
 namespace {
 
-bool none_twice(const std::vector<std::int32_t>& places) {
-    if (places.empty()) return true;
-    std::vector<bool> taken(static_cast<std::size_t>(std::ranges::max(places)) + 1);
-    return std::ranges::all_of(places, [&](std::int32_t place) {
-        const auto at = static_cast<std::size_t>(place);
-        return !taken[at] && (taken[at] = true);
-    });
-}
-
 // Whether several nodes take a tensor, or one that cuts it.
 bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
     const auto& readers = graph.readers_of(tensor);
@@ -46,13 +37,13 @@ void Import::take_weights(const onnx::NodeProto& node, const std::string& name, 
         const bool all_of_it = value.weights.size() == 1 && read && elements(*read) == elements(dims);
         const bool known = !graph.keeps_values() || (value.moved && read && value.weights.size() == 1);
         // Who runs it may train a part of a tensor here, others elsewhere: a part goes by its first element.
-        const bool part = !all_of_it && graph.keeps_values() && known && value.places && !value.places->empty() &&
+        const bool part = !all_of_it && graph.keeps_values() && known && value.places && value.places->size() > 0 &&
                           in_parts(graph, tensor);
         const std::string cut = graph.keeps_values() || value.weights.size() > 1 ? "" : part_of(name, tensor);
         bool each_once = all_of_it || part || (!cut.empty() && read && !value.computed);
-        if (each_once && value.places) each_once = none_twice(*value.places);
+        if (each_once && value.places) each_once = value.places->each_once();
         all.order += 'w';
-        all.tensors.push_back(part && each_once           ? fmt::format("{}[{}]", tensor, value.places->front())
+        all.tensors.push_back(part && each_once           ? fmt::format("{}[{}]", tensor, value.places->all().front())
                               : cut.empty() || !each_once ? tensor
                                                           : cut);
         all.weights.push_back(each_once ? *read : dims.empty() ? Shape{1} : dims);

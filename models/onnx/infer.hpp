@@ -93,8 +93,7 @@ private:
     double most_kept(const Value& value) const;
 
     // infer_places.cpp
-    std::optional<std::vector<std::int32_t>> places_moved(const onnx::NodeProto& node, int output, Value& from,
-                                                          const Shape& shape) const;
+    std::optional<Places> places_moved(const onnx::NodeProto& node, int output, Value& from, const Shape& shape) const;
     void follow(const onnx::NodeProto& node, int output, Value& value);
 
     // infer_values_moved.cpp
@@ -121,7 +120,7 @@ bool makes_integers(const onnx::NodeProto& node);
 /// Operators whose results are elements of what they take, none computed.
 bool moves_alone(const onnx::NodeProto& node);
 
-/// How far apart, in the operand of shape `from`, neighbours of what a Transpose makes of it lie.
-Sizes steps_of_transpose(const onnx::NodeProto& node, const Shape& from);
+/// How far apart neighbours of what a Transpose makes lie, of whose operand they lie `strides` apart.
+Sizes steps_of_transpose(const onnx::NodeProto& node, const Sizes& strides);
 
 }  // namespace rehearse::models

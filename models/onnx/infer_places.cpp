@@ -12,29 +12,62 @@
 namespace rehearse::models {
 namespace {
 
-using Places = std::vector<std::int32_t>;
-
 bool keeps_order(const onnx::NodeProto& node) {
     return is_one_of(node.op_type(), {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"});
 }
 
-bool in_order(const Places& places) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (places[i] != static_cast<std::int32_t>(i)) return false;
-    return true;
+std::vector<std::int32_t> walked(const Shape& shape, const Sizes& steps) {
+    std::vector<std::int32_t> places(static_cast<std::size_t>(elements(shape)));
+    std::int32_t* const to = places.data();
+    walk<1>(shape, {steps}, {}, [to](std::size_t i, const auto& at) { to[i] = static_cast<std::int32_t>(at[0]); });
+    return places;
 }
 
 }  // namespace
 
-std::vector<std::int32_t> places_along(const Value& from, const Shape& shape, const Sizes& steps) {
-    Places places(static_cast<std::size_t>(elements(shape)));
-    std::int32_t* const to = places.data();
-    if (from.places) {
-        const std::int32_t* const before = from.places->data();
-        walk<1>(shape, {steps}, {}, [to, before](std::size_t i, const auto& at) { to[i] = before[at[0]]; });
-    } else {
-        walk<1>(shape, {steps}, {}, [to](std::size_t i, const auto& at) { to[i] = static_cast<std::int32_t>(at[0]); });
+Places::Places(std::vector<std::int32_t> all) : shape_{std::ssize(all)}, all_(std::move(all)) {}
+
+Places::Places(Shape shape, Sizes steps) : shape_(std::move(shape)), steps_(std::move(steps)) {
+    if (steps_.empty()) all_.push_back(0);
+}
+
+std::int64_t Places::size() const { return elements(shape_); }
+
+const std::vector<std::int32_t>& Places::all() const {
+    if (all_.empty() && !steps_.empty()) all_ = walked(shape_, steps_);
+    return all_;
+}
+
+bool Places::in_order() const {
+    if (steps_.empty()) {
+        for (std::size_t i = 0; i < all_.size(); ++i)
+            if (all_[i] != static_cast<std::int32_t>(i)) return false;
+        return true;
     }
+    const Sizes strides = strides_of(shape_);
+    for (std::size_t i = 0; i < shape_.size(); ++i)
+        if (shape_[i] > 1 && steps_[i] != strides[i]) return false;
+    return true;
+}
+
+bool Places::each_once() const {
+    if (!steps_.empty() || all_.empty()) return true;
+    std::vector<bool> taken(static_cast<std::size_t>(std::ranges::max(all_)) + 1);
+    return std::ranges::all_of(all_, [&](std::int32_t place) {
+        const auto at = static_cast<std::size_t>(place);
+        return !taken[at] && (taken[at] = true);
+    });
+}
+
+std::optional<Sizes> Places::steps(const Shape& of) const {
+    return steps_.empty() || shape_ != of ? std::nullopt : std::optional(steps_);
+}
+
+std::vector<std::int32_t> places_along(const Value& from, const Shape& shape, const Sizes& steps) {
+    std::vector<std::int32_t> places = walked(shape, steps);
+    if (!from.places) return places;
+    const std::vector<std::int32_t>& before = from.places->all();
+    for (std::int32_t& each : places) each = before[static_cast<std::size_t>(each)];
     return places;
 }
 
@@ -46,15 +79,19 @@ bool moves_alone(const onnx::NodeProto& node) {
 // The places of what a node makes that takes one value of weights, whose places are put where its numbers would be.
 std::optional<Places> Inference::places_moved(const onnx::NodeProto& node, int output, Value& from,
                                               const Shape& shape) const {
-    if (node.op_type() == "Transpose") return places_along(from, shape, steps_of_transpose(node, *from.dims));
+    if (node.op_type() == "Transpose") {
+        const auto turned = from.places ? from.places->steps(*from.dims) : strides_of(*from.dims);
+        if (turned) return Places(shape, steps_of_transpose(node, *turned));
+        return Places(places_along(from, shape, steps_of_transpose(node, strides_of(*from.dims))));
+    }
     std::vector<double> numbers(static_cast<std::size_t>(elements(*from.dims)));
     std::iota(numbers.begin(), numbers.end(), 0);
-    if (from.places) numbers.assign(from.places->begin(), from.places->end());
+    if (from.places) numbers.assign(from.places->all().begin(), from.places->all().end());
     const Data kept = std::exchange(from.data, std::make_shared<const std::vector<double>>(std::move(numbers)));
     const Data places = values(node, shape, output);
     from.data = kept;
     if (!places || places->size() != static_cast<std::size_t>(elements(shape))) return std::nullopt;
-    return Places(places->begin(), places->end());
+    return Places({places->begin(), places->end()});
 }
 
 // Moves the numbers of the initializer's elements as the node moves the elements.
@@ -85,7 +122,7 @@ void Inference::follow(const onnx::NodeProto& node, int output, Value& value) {
     auto places = places_moved(node, output, *from, *value.dims);
     if (!places) return;
     value.moved = true;
-    if (static_cast<std::int64_t>(places->size()) == whole && in_order(*places)) {
+    if (places->size() == whole && places->in_order()) {
         value.data = stored;
     } else {
         value.places = std::make_shared<const Places>(std::move(*places));

@@ -13,12 +13,11 @@ using Values = std::vector<double>;
 
 }  // namespace
 
-Sizes steps_of_transpose(const onnx::NodeProto& node, const Shape& from) {
-    const Sizes strides = strides_of(from);
+Sizes steps_of_transpose(const onnx::NodeProto& node, const Sizes& strides) {
     const auto perm = list(node, "perm");
-    Sizes steps(from.size());
-    for (std::size_t i = 0; i < from.size(); ++i)
-        steps[i] = strides[perm ? static_cast<std::size_t>((*perm)[i]) : from.size() - 1 - i];
+    Sizes steps(strides.size());
+    for (std::size_t i = 0; i < strides.size(); ++i)
+        steps[i] = strides[perm ? static_cast<std::size_t>((*perm)[i]) : strides.size() - 1 - i];
     return steps;
 }
 
@@ -65,7 +64,7 @@ Inference::Data Inference::values_moved(const onnx::NodeProto& node, const Shape
     if (type != "Slice" && type != "Transpose") return nullptr;
     // Element i of the result is element `offset + strides * indices` of the operand.
     const Sizes strides = strides_of(from);
-    Sizes steps = type == "Transpose" ? steps_of_transpose(node, from) : strides;
+    Sizes steps = type == "Transpose" ? steps_of_transpose(node, strides) : strides;
     std::int64_t offset = 0;
     if (type == "Slice") {
         auto starts = list(node, "starts");

@@ -32,8 +32,8 @@ std::vector<float> OnnxGraph::floats(const std::string& name) const {
     const auto& whole = value(found.weights.front()).data;
     if (!whole) return {};
     std::vector<float> values;
-    values.reserve(found.places->size());
-    for (const std::int32_t place : *found.places)
+    values.reserve(static_cast<std::size_t>(found.places->size()));
+    for (const std::int32_t place : found.places->all())
         values.push_back(static_cast<float>(whole->at(static_cast<std::size_t>(place))));
     return values;
 }
