@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <random>
 #include <string>
@@ -24,7 +25,7 @@ struct Field {
     std::uint64_t number = 0;
     Wire wire = Wire::varint;
     std::uint64_t value = 0;    // of a varint
-    std::string bytes{};        // of what is no varint and no message
+    std::string_view bytes{};   // of what is no varint and no message
     std::vector<Field> fields;  // of a message
 };
 
@@ -39,9 +40,9 @@ std::optional<std::uint64_t> varint(std::string_view& rest) {
     return std::nullopt;
 }
 
-std::optional<std::string> taken(std::string_view& rest, std::uint64_t count) {
+std::optional<std::string_view> taken(std::string_view& rest, std::uint64_t count) {
     if (count > rest.size()) return std::nullopt;
-    std::string bytes{rest.substr(0, count)};
+    const std::string_view bytes = rest.substr(0, count);
     rest.remove_prefix(count);
     return bytes;
 }
@@ -68,12 +69,12 @@ std::optional<Field> field(std::string_view& rest, int depth) {
             count = varint(rest);
             break;
     }
-    auto bytes = count ? taken(rest, *count) : std::nullopt;
+    const auto bytes = count ? taken(rest, *count) : std::nullopt;
     if (!bytes) return std::nullopt;
     if (field.wire == Wire::delimited && bytes->size() > 1) {
         if (auto inner = message(*bytes, depth + 1)) field.fields = std::move(*inner);
     }
-    if (field.fields.empty()) field.bytes = std::move(*bytes);
+    if (field.fields.empty()) field.bytes = *bytes;
     return field;
 }
 
@@ -113,7 +114,8 @@ std::string written(const std::vector<Field>& fields) {
             put_varint(to, field.value);
             continue;
         }
-        const std::string bytes = field.fields.empty() ? field.bytes : written(field.fields);
+        const std::string inner = field.fields.empty() ? std::string{} : written(field.fields);
+        const std::string_view bytes = field.fields.empty() ? field.bytes : inner;
         if (field.wire == Wire::delimited) put_varint(to, bytes.size());
         to += bytes;
     }
@@ -136,22 +138,23 @@ void places(std::vector<Field>& fields, std::vector<Place>& to) {
 constexpr std::array<std::uint64_t, 12> telling{
     0, 1, 2, 127, 65536, 0x7FFFFFFF, 0xFFFFFFFF, 1ULL << 32, 0x7FFFFFFFFFFFFFFF, 1ULL << 63, ~0ULL, ~0ULL - 1};
 
-void change_in_itself(Field& field, std::mt19937& draw) {
+// `made` keeps what is new.
+void change_in_itself(Field& field, std::deque<std::string>& made, std::mt19937& draw) {
     if (field.wire == Wire::varint) {
         field.value = draw() % 2 ? telling[draw() % telling.size()] : field.value + draw() % 5 - 2;
         return;
     }
     if (!field.fields.empty()) return;
     const std::size_t limit = field.wire == Wire::delimited ? field.bytes.size() + 16 : field.bytes.size();
-    std::vector<std::uint8_t> bytes(field.bytes.begin(), field.bytes.end());
+    std::string& bytes = made.emplace_back(field.bytes);
     const std::size_t before = bytes.size();
     bytes.resize(limit);
-    const std::size_t after = LLVMFuzzerMutate(bytes.data(), before, limit);
+    const std::size_t after = LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(bytes.data()), before, limit);
     bytes.resize(field.wire == Wire::delimited ? after : before);
-    field.bytes.assign(bytes.begin(), bytes.end());
+    field.bytes = bytes;
 }
 
-void change(std::vector<Field>& fields, std::mt19937& draw) {
+void change(std::vector<Field>& fields, std::deque<std::string>& made, std::mt19937& draw) {
     std::vector<Place> all;
     places(fields, all);
     if (all.empty()) return;
@@ -178,7 +181,7 @@ void change(std::vector<Field>& fields, std::mt19937& draw) {
             break;
         }
         default:
-            change_in_itself(*where, draw);
+            change_in_itself(*where, made, draw);
     }
 }
 
@@ -191,7 +194,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     auto fields = message(text, 0);
     if (!fields) fields = stream(text);
     if (!fields || draw() % 16 == 0) return LLVMFuzzerMutate(data, size, limit);
-    for (unsigned changes = 1 + draw() % 4; changes > 0; --changes) change(*fields, draw);
+    std::deque<std::string> made;
+    for (unsigned changes = 1 + draw() % 4; changes > 0; --changes) change(*fields, made, draw);
     const std::string bytes = written(*fields);
     if (bytes.empty() || bytes.size() > limit) return LLVMFuzzerMutate(data, size, limit);
     std::copy(bytes.begin(), bytes.end(), data);
