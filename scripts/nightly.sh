@@ -19,7 +19,7 @@ stages=(
     "long      the dev build's tests labelled long"
     "plans     random plans: schedules, both modes, memory; gradients on 2 and 4 ranks"
     "faults    each call to the system fails once, some of MPI do, signals come at any moment, values of JSON change type"
-    "kills     ranks of training are killed at 200 moments, ten thousand bytes of checkpoints change"
+    "kills     ranks of training are killed at 200 moments, a host's link comes and goes, ten thousand bytes of checkpoints change"
     "asan      address and undefined-behaviour sanitizers, programs included"
     "tsan      thread sanitizer: the programs' tests that run threads"
     "clang     built by clang 16 without warnings, and its tests"
@@ -73,6 +73,7 @@ run_faults() {
 
 run_kills() {
     build dev && python3 tests/faults/kills.py build/dev/cli/rehearse 25 &&
+        { python3 tests/faults/links.py build/dev/cli/rehearse scripts/netlab.sh 20 || [ $? -eq 77 ]; } &&
         REHEARSE_BYTES=10000 mpirun --oversubscribe -n 2 build/dev/tests/run/test_run_damaged_checkpoint
 }
 

@@ -33,10 +33,12 @@ PLANS = [  # ranks, plan, whether two runs of it give the same numbers
 
 
 class Job:
-    def __init__(self, binary, ranks, plan, folder):
-        self.binary, self.checkpoints = os.path.abspath(binary), pathlib.Path(folder) / "checkpoints"
-        self.words = ["mpirun", "--oversubscribe", "-n", str(ranks), self.binary, "run", "--model", "lenet5", "--batch",
-                      "4", "--plan", plan, "--steps", str(STEPS), "--checkpoint", str(self.checkpoints)]
+    """A training with a checkpoint a step; `runs` makes of its words those that start its ranks."""
+
+    def __init__(self, binary, plan, folder, steps, runs):
+        self.binary, self.checkpoints, self.steps = os.path.abspath(binary), pathlib.Path(folder) / "checkpoints", steps
+        self.words = runs([self.binary, "run", "--model", "lenet5", "--batch", "4", "--plan", plan, "--steps", str(steps),
+                           "--checkpoint", str(self.checkpoints)])
         self.process = None
 
     def start(self):
@@ -44,12 +46,18 @@ class Job:
         env = {**os.environ, "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         self.process = subprocess.Popen(self.words + resume, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
 
+    def end_well(self, when):
+        """Waits for it; its exit code must be 0."""
+        _, said = self.process.communicate()
+        if self.process.returncode != 0:
+            sys.exit(f"{when}: exit {self.process.returncode}:\n{said.decode()}")
+
     def newest(self):
         return max(self.checkpoints.glob("step-*.h5"), default=None)
 
     def done(self):
         newest = self.newest()
-        return newest is not None and newest.name == f"step-{STEPS:06}.h5"
+        return newest is not None and newest.name == f"step-{self.steps:06}.h5"
 
     def ranks(self):
         found = []
@@ -63,29 +71,30 @@ class Job:
         return found
 
 
-def in_peace(binary, ranks, plan):
-    """The last checkpoint of a job that nobody killed, and how long it took."""
+def in_peace(plan, steps, runs, binary):
+    """The last checkpoint of a job that nobody disturbed, and how long it took."""
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(binary, ranks, plan, folder)
+        job = Job(binary, plan, folder, steps, runs)
         begin = time.monotonic()
         job.start()
-        _, said = job.process.communicate()
-        if job.process.returncode != 0:
-            sys.exit(f"{plan} fails in peace, exit {job.process.returncode}:\n{said.decode()}")
+        job.end_well(f"{plan}, in peace")
         return job.newest().read_bytes(), time.monotonic() - begin
 
 
-def killed_once(job, after, draw):
-    """How long the job went on after one of its ranks was killed; nothing where it had ended by then."""
+def under_way(job, after):
+    """Starts it; its ranks so many seconds later, none where it has ended by then."""
     job.start()
     time.sleep(after)
     ranks = job.ranks()
     if not ranks:
         job.process.communicate()
-        return None
+    return ranks
+
+
+def ended(job):
+    """How long a job goes on of which a rank was just killed."""
     begin = time.monotonic()
     try:
-        os.kill(draw.choice(ranks), signal.SIGKILL)
         _, said = job.process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         job.process.kill()
@@ -108,23 +117,30 @@ def killed_once(job, after, draw):
     sys.exit(f"{job.words}: ranks are left: {job.ranks()}")
 
 
+def check_end(job, right):
+    """Resumes it where it has not done all steps; it must end with these bytes, where they are given."""
+    if not job.done():
+        job.start()
+        job.end_well(f"{job.words}, on resuming")
+    if not job.done() or (right and job.newest().read_bytes() != right):
+        sys.exit(f"{job.words}: it does not end with the checkpoint of a job that was left in peace")
+
+
 def check(binary, ranks, plan, same, kills, draw):
-    right, seconds = in_peace(binary, ranks, plan)
+    def runs(words):
+        return ["mpirun", "--oversubscribe", "-n", str(ranks), *words]
+
+    right, seconds = in_peace(plan, STEPS, runs, binary)
     longest, killed = 0, 0
     while killed < kills:
         with tempfile.TemporaryDirectory() as folder:
-            job = Job(binary, ranks, plan, folder)
+            job = Job(binary, plan, folder, STEPS, runs)
             while killed < kills and not job.done():
-                took = killed_once(job, draw.uniform(0.1, 0.95) * seconds, draw)
-                killed += took is not None
-                longest = max(longest, took or 0)
-            if not job.done():
-                job.start()
-                _, said = job.process.communicate()
-                if job.process.returncode != 0:
-                    sys.exit(f"{plan}: exit {job.process.returncode} on resuming:\n{said.decode()}")
-            if not job.done() or (same and job.newest().read_bytes() != right):
-                sys.exit(f"{plan}: resumed, it does not end with the checkpoint of a job that was left in peace")
+                if found := under_way(job, draw.uniform(0.1, 0.95) * seconds):
+                    os.kill(draw.choice(found), signal.SIGKILL)
+                    longest = max(longest, ended(job))
+                    killed += 1
+            check_end(job, right if same else None)
     print(f"{plan} on {ranks} ranks: {killed} kills, ended at most {longest:.1f} s after one, resumed "
           f"{'to the same bytes' if same else 'to the last step'}", flush=True)
 
