@@ -22,7 +22,7 @@ struct Passes {
 
 class LanguageBlock {
 public:
-    /// `device` has tiles. All three outlive the block.
+    /// `device` has tiles. All four outlive the block.
     LanguageBlock(const LanguageModel& model, const LanguagePlan& plan, const DeviceClass& device,
                   const LanguageBoard& board);
 

@@ -59,11 +59,13 @@ constexpr std::array grouped{Grouped{256, 128, 4096, 7168, 0.204, 0.225, 0.142, 
 
 TEST(LanguageKernels, OfExpertsTakeWhatTheyTookOneByOne) {
     const DeviceClass device = b200();
+    const LanguageModel m = mixture();
+    const LanguageBoard board;
     double sum = 0;
     for (const Grouped& each : grouped) {
         LanguagePlan plan;
         plan.half_sums = each.half;
-        const LanguageBlock block{mixture(), plan, device, {}};
+        const LanguageBlock block{m, plan, device, board};
         const Passes passes = block.expert_products(each.rows, each.columns, each.depth, each.experts, DataType::bf16);
         const double ideal = 2 * each.experts * each.rows * each.columns * each.depth / 2250e12;
         const double measured = ideal * (1 / each.forward + 1 / each.rows_gradient + 1 / each.weights_gradient);
@@ -175,7 +177,8 @@ TEST(LanguageKernels, SeeAWindowInEveryOtherBlock) {
     plan.graphs = HostGraphs::step;
     const Seconds all = LanguageBlock{m, plan, device, {}}.block(0).forward;
     m.window = 128;
-    const LanguageBlock block{m, plan, device, {}};
+    const LanguageBoard board;
+    const LanguageBlock block{m, plan, device, board};
     EXPECT_EQ(block.block(1).forward, all);
     EXPECT_NEAR((all - block.block(0).forward).value,
                 4096 * 32.0 * (2048 - 192) * 2 * 256 / (2250e12 * LanguageBoard{}.library.forward), 1e-9);
