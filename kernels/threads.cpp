@@ -14,9 +14,11 @@ namespace rehearse::kernels {
 
 int choose_threads() {
 #if REHEARSE_HAS_OPENMP
-    if (std::getenv("OMP_NUM_THREADS") != nullptr) {
-        const int threads = omp_get_max_threads();
-        if (threads <= most_threads) return threads;
+    if (const char* const set = std::getenv("OMP_NUM_THREADS")) {
+        // LLVM's OpenMP ends the process when it is asked and has no memory for as many.
+        const long long wanted = std::strtoll(set, nullptr, 10);
+        const long long threads = wanted > most_threads ? wanted : omp_get_max_threads();
+        if (threads <= most_threads) return static_cast<int>(threads);
         throw InputError(
             fmt::format("OMP_NUM_THREADS: asks for {} threads of a rank; at most {}", threads, most_threads));
     }
