@@ -78,6 +78,26 @@ TEST(Given, LargeWeightsBehindTranspositionsAreThoseThatAreRead) {
         }
 }
 
+// Of element {a, b, c} that is turned to {b, c, a}, to {b, a, c}, taken for {b a, c} and turned once more.
+TEST(Given, LargeWeightsMayBeTakenForOtherSizesBetweenTranspositions) {
+    constexpr std::size_t as = 20, bs = 30, cs = 500;
+    OnnxFile file({-1, 4, cs}, 13);
+    fill(file, "fc.weight", {as, bs, cs});
+    file.integers("sizes", {as * bs, cs});
+    set(file.node("Transpose", {"fc.weight"}, "bca"), "perm", {1, 2, 0});
+    set(file.node("Transpose", {"bca"}, "bac"), "perm", {0, 2, 1});
+    file.node("Reshape", {"bac", "sizes"}, "rows");
+    set(file.node("Transpose", {"rows"}, "turned"), "perm", {1, 0});
+    file.node("MatMul", {"x", "turned"}, "y");
+    const Network network = imported(file);
+    const std::vector<float>& found = given(network, 1).weights;
+    ASSERT_EQ(found.size(), as * bs * cs);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const std::size_t c = i / (as * bs), b = i / as % bs, a = i % as;
+        ASSERT_EQ(found[i], static_cast<float>((a * bs + b) * cs + c));
+    }
+}
+
 TEST(Given, ATableIsToldWhichOfItsRowsAreMeant) {
     OnnxFile file({-1, 2, 3}, 13);
     fill(file, "places", {4, 3});
