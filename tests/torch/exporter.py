@@ -8,7 +8,8 @@ training (stochastic depth, dropout of recurrent layers and of channels), with b
 --large: instead, networks whose weights or shapes are large, made without weights; minutes each.
 
 `rehearse models FILE --check` must find parameters equal and multiply-adds within 0.1 %, of networks with weights and
-of such that were made without (light); each module is in training afterwards. Exits with 77, which ctest calls skipped, where PyTorch is absent.
+of such that were made without (light); each module is in training afterwards. Exits with 77, which ctest calls skipped,
+where PyTorch is absent; torchvision's networks are left out where that is.
 """
 import itertools
 import pathlib
@@ -22,9 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def networks():
     import torch
-    import torchvision
     from torch import nn
-    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
 
     class Sentences(nn.Module):
         def __init__(self):
@@ -77,11 +76,17 @@ def networks():
     ids = torch.zeros(2, 9, dtype=torch.long)
     yield "defaults", Defaults, torch.zeros(2, 8)
     yield "positions", Positions, torch.zeros(2, 6, 8)
-    yield "convnext", lambda: ConvNeXt([CNBlockConfig(8, 16, 2), CNBlockConfig(16, None, 1)], 0.4, num_classes=6), torch.zeros(2, 3, 32, 32)
-    yield "mobilenet_v3", torchvision.models.mobilenet_v3_small, torch.zeros(2, 3, 64, 64)
     yield "sentences", Sentences, ids
     yield "graph", Graph, torch.zeros(2, 10, 6)
     yield "tied", Tied, ids
+    try:
+        from torchvision.models import mobilenet_v3_small
+        from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+    except ModuleNotFoundError as error:
+        print(f"convnext, mobilenet_v3: left out: {error}")
+        return
+    yield "convnext", lambda: ConvNeXt([CNBlockConfig(8, 16, 2), CNBlockConfig(16, None, 1)], 0.4, num_classes=6), torch.zeros(2, 3, 32, 32)
+    yield "mobilenet_v3", mobilenet_v3_small, torch.zeros(2, 3, 64, 64)
 
 
 def large_networks():
@@ -101,6 +106,8 @@ def main():
         import onnx  # noqa: F401
         import export_extras
         import export_onnx
+        if "--large" in sys.argv[2:]:
+            import torchvision  # noqa: F401
     except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
         return 77

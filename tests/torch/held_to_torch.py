@@ -41,6 +41,7 @@ def main():
         sys.path.insert(0, str(HERE))
         import networks
         import onnx  # noqa: F401
+        import torchvision  # noqa: F401
     except ModuleNotFoundError as error:
         print(f"skipped: {error} (Debian: python3-torch, python3-torchvision, python3-onnx)")
         return 77

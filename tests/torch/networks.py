@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks that PyTorch users bring, each with an input: what the torch tests export and count.
 
-NETWORKS maps a name to a function that returns (module, inputs, dynamic axes).
+NETWORKS maps a name to a function that returns (module, inputs, dynamic axes), and raises ModuleNotFoundError where the
+network is torchvision's and that is absent.
 """
 import math
 
 import torch
-import torchvision
 from torch import nn
 
 from research_networks import RESEARCH
@@ -198,8 +198,13 @@ class Plus(nn.Module):
         return self.dense(x) + 1.0
 
 
+def theirs():
+    import torchvision
+    return torchvision.models
+
+
 def vision(name, size=64, **how):
-    return lambda: image(getattr(torchvision.models, name)(weights=None, **how), size)
+    return lambda: image(getattr(theirs(), name)(weights=None, **how), size)
 
 
 def segmentation(name, aux=False):
@@ -207,7 +212,7 @@ def segmentation(name, aux=False):
         class Out(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.net = getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None, aux_loss=aux)
+                self.net = getattr(theirs().segmentation, name)(weights=None, weights_backbone=None, aux_loss=aux)
 
             def forward(self, x):
                 made = self.net(x)
@@ -217,12 +222,12 @@ def segmentation(name, aux=False):
 
 
 def video(name, frames=8, size=32):
-    return lambda: (getattr(torchvision.models.video, name)(weights=None), (torch.zeros(2, 3, frames, size, size),), IMAGE)
+    return lambda: (getattr(theirs().video, name)(weights=None), (torch.zeros(2, 3, frames, size, size),), IMAGE)
 
 
 def clip(name):
     """MViT, whose positions are those of clips of one size."""
-    return lambda: (getattr(torchvision.models.video, name)(weights=None), (torch.zeros(2, 3, 16, 224, 224),), IMAGE)
+    return lambda: (getattr(theirs().video, name)(weights=None), (torch.zeros(2, 3, 16, 224, 224),), IMAGE)
 
 
 def generator():

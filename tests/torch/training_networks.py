@@ -2,10 +2,10 @@
 """Small networks whose training is held to PyTorch's: one of each kind that users bring.
 
 NETWORKS maps a name to a function that returns (module, shape of one sample or ("tokens", vocabulary, length), classes,
-shape of one sample's labels). A module gives scores {batch, classes, labels...} or, of tokens, {batch, length, classes}.
+shape of one sample's labels); it raises ModuleNotFoundError where layers are torchvision's and that is absent. A module gives
+scores {batch, classes, labels...} or, of tokens, {batch, length, classes}.
 """
 import torch
-import torchvision
 from torch import nn
 
 import networks
@@ -43,13 +43,13 @@ def mobilenet():
 
 
 def efficientnet():
-    squeeze = torchvision.ops.SqueezeExcitation
+    from torchvision.ops import SqueezeExcitation
 
     def block(a, b, stride):
         inner = nn.Sequential(nn.Conv2d(a, 3 * a, 1, bias=False), nn.BatchNorm2d(3 * a, eps=1e-3), nn.SiLU(),
                               nn.Conv2d(3 * a, 3 * a, 5, stride, 2, groups=3 * a, bias=False),
                               nn.BatchNorm2d(3 * a, eps=1e-3), nn.SiLU(),
-                              squeeze(3 * a, 4, activation=nn.SiLU), nn.Conv2d(3 * a, b, 1, bias=False),
+                              SqueezeExcitation(3 * a, 4, activation=nn.SiLU), nn.Conv2d(3 * a, b, 1, bias=False),
                               nn.BatchNorm2d(b, eps=1e-3))
         return Residual(inner) if a == b and stride == 1 else inner
     return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(), block(8, 8, 1),
@@ -62,8 +62,9 @@ def convnext():
 
 
 def vit():
-    return torchvision.models.VisionTransformer(image_size=16, patch_size=4, num_layers=2, num_heads=2, hidden_dim=16,
-                                                mlp_dim=32, num_classes=5)
+    from torchvision.models import VisionTransformer
+    return VisionTransformer(image_size=16, patch_size=4, num_layers=2, num_heads=2, hidden_dim=16, mlp_dim=32,
+                             num_classes=5)
 
 
 class Mean(nn.Module):
