@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "core/error.hpp"
@@ -70,20 +71,26 @@ std::string bar(double share) {
                        std::string(static_cast<std::size_t>(width - full), ' '));
 }
 
-/// How a part of the work is shown: not more often than an eye, or a log, can follow.
+/// How a part of the work is shown: not more often than an eye, or a log, can follow. It begins where the part before
+/// it was `last_told`.
 class Display {
 public:
-    Display(std::string name, bool quiet)
-        : name_(std::move(name)), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+    Display(std::string name, bool quiet, std::shared_ptr<Clock::time_point> last_told)
+        : name_(std::move(name)),
+          quiet_(quiet),
+          terminal_(isatty(STDERR_FILENO) == 1),
+          last_told_(std::move(last_told)) {}
 
     void show(std::int64_t done, std::int64_t all) {
         const auto now = Clock::now();
+        if (!begin_) begin_ = shown_ = *last_told_;
+        *last_told_ = now;
         const bool over = done >= all;
         if (over && terminal_) clear_bar();
         const auto pause = terminal_ ? std::chrono::milliseconds{100} : std::chrono::milliseconds{10'000};
         if (quiet_ || over || now - shown_ < pause) return;
         shown_ = now;
-        const double elapsed = std::chrono::duration<double>(now - begin_).count();
+        const double elapsed = std::chrono::duration<double>(now - *begin_).count();
         const double share = static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, all));
         const std::string text =
             fmt::format("{:3.0f} % ({} of {}){}", 100 * share, done, all, time_left(elapsed, done, all));
@@ -98,7 +105,9 @@ public:
 private:
     std::string name_;
     bool quiet_, terminal_;
-    Clock::time_point begin_ = Clock::now(), shown_ = terminal_ ? Clock::time_point{} : begin_;
+    std::shared_ptr<Clock::time_point> last_told_;
+    std::optional<Clock::time_point> begin_{};
+    Clock::time_point shown_{};
 };
 
 }  // namespace
@@ -110,7 +119,8 @@ void listen_for_signals() {
     std::thread{wait_for_signals, set}.detach();
 }
 
-LongWork::LongWork(const Common& common) : common_(common) {
+LongWork::LongWork(const Common& common)
+    : common_(common), last_told_(std::make_shared<Clock::time_point>(Clock::now())) {
     require(!somebody_listens.exchange(true), "one long work at a time");
 }
 
@@ -120,7 +130,7 @@ LongWork::~LongWork() {
 }
 
 Progress LongWork::part(std::string name) const {
-    return [display = Display{std::move(name), common_.quiet}](std::int64_t done, std::int64_t all) mutable {
+    return [display = Display(std::move(name), common_.quiet, last_told_)](auto done, auto all) mutable {
         display.show(done, all);
         return signalled == 0;
     };

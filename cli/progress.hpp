@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,7 @@ public:
 
 private:
     Common common_;
+    std::shared_ptr<std::chrono::steady_clock::time_point> last_told_;  // of any part; before: when this was made
 };
 
 /// Takes the bar off the terminal, so that other text can be written.
