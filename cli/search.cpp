@@ -143,14 +143,17 @@ Json counts_of(const search::Counts& counts) {
 }
 
 std::string footer_of(const search::Counts& counts) {
-    return fmt::format(
+    std::string footer = fmt::format(
         "{} plans of {} meshes screened in {:.2f} s ({:.0f} a second), {} meshes bound, {} plans above the memory, "
-        "{} beyond other limits;\n{} simulated in {:.2f} s, {} known before, {} of these did not fit after all; "
-        "simulated steps are {:.2f} to {:.2f} times their estimates",
+        "{} beyond other limits;\n{} simulated in {:.2f} s, {} known before, {} of these did not fit after all",
         counts.screened, counts.shapes, counts.screen_s,
         static_cast<double>(counts.screened) / std::max(1e-9, counts.screen_s), counts.shapes_bound, counts.too_large,
-        counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused, counts.least_ratio,
-        counts.most_ratio);
+        counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused);
+    if (counts.most_ratio > 0) {  // of none there is no ratio
+        footer += fmt::format("; simulated steps are {:.2f} to {:.2f} times their estimates", counts.least_ratio,
+                              counts.most_ratio);
+    }
+    return footer;
 }
 
 int search_plans(Options& options, const RankPlace& place) {

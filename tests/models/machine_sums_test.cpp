@@ -56,6 +56,7 @@ constexpr Stated published[]{
     {"horeka", 167, 668, 0, 160e9, 0, f16, 0, "KIT: 167 nodes of four A100"},
     {"isambard-ai", 1362, 5448, 100e9, 384e9, 0, f16, 0, "BriCS: 5,448 GPUs, four NICs a node"},
     {"el-capitan", 11136, 44544, 100e9, 512e9, 0, f16, 44544 * 980.6e12, "press of SC24; data sheet of the MI300A"},
+    {"dgx-h100", 127, 1016, 400e9, 640e9, 0, f16, 1016 * 989e12, "NVIDIA: 127 nodes, 640 GB, eight of 400 Gb/s"},
     {"dgx-h200", 128, 1024, 400e9, 1128e9, 0, f16, 1024 * 989e12, "NVIDIA: 1,128 GB, eight of 400 Gb/s"},
     {"dgx-b200", 128, 1024, 400e9, 1440e9, 0, f16, 0, "NVIDIA: 1.4 TB, eight of 400 Gb/s"},
     {"dgx-gb200", 8, 576, 72 * 50e9, 13.4e12, 0, f16, 576 * 2.5e15, "NVIDIA: 13.4 TB and 180 PFLOPS (dense) a rack"},
