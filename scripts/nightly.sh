@@ -25,7 +25,7 @@ stages=(
     "clang     built by clang 16 without warnings, and its tests"
     "options   the build with each option off by itself, and the tests of what it changes"
     "valgrind  memory errors of libraries without MPI, uninitialised reads too"
-    "soak      predictions, a training, simulated plans and the window, each in one process: memory stays"
+    "soak      predictions, a training, simulated plans, a search and the window, each in one process: memory stays"
     "fuzz      libFuzzer on every reader"
 )
 

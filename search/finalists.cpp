@@ -25,7 +25,7 @@ double distance(const Choices& a, const Choices& b) {
            (s.data_outside != t.data_outside ? 2 : 0) + (a.overlap != b.overlap ? 2 : 0);
 }
 
-Finalists::Finalists(const std::vector<Ranked>& candidates, std::vector<double> scores)
+Finalists::Finalists(const std::vector<Candidate>& candidates, std::vector<double> scores)
     : candidates_(candidates),
       scores_(std::move(scores)),
       floors_(candidates.size(), -std::numeric_limits<double>::infinity()),

@@ -24,7 +24,7 @@ constexpr double steepest = 0.25, shortest = 0.6;
 class Finalists {
 public:
     /// `scores`: estimates of the candidates, lower is better; `candidates` outlive this.
-    Finalists(const std::vector<Ranked>& candidates, std::vector<double> scores);
+    Finalists(const std::vector<Candidate>& candidates, std::vector<double> scores);
 
     /// The most promising ones that were not given out yet, the least bound first: at most `count`, none whose bound is
     /// `best` or more.
@@ -38,7 +38,7 @@ public:
 private:
     double bound(std::size_t i) const;
 
-    const std::vector<Ranked>& candidates_;
+    const std::vector<Candidate>& candidates_;
     std::vector<double> scores_, floors_;  // of the logarithm of the ratio
     std::vector<bool> given_;
     double least_;

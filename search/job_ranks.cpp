@@ -30,18 +30,17 @@ private:
     std::size_t next_ = 0;
 };
 
-std::string line_of(const Ranked& each) {
+std::string line_of(const Candidate& each) {
     const Choices& c = each.choices;
-    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
-                       c.shape.data, c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.shape.expert,
-                       c.shape.context, c.ring, c.micro_batch, c.micro_batches, c.chunks, c.zero, c.sequence, c.overlap,
-                       static_cast<int>(c.recompute), c.all_reduce, each.plan, each.estimate.step_s,
-                       each.estimate.memory_bytes, each.devices, each.nodes);
+    return fmt::format("{}\t{}\t{}\t{:d}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\n", c.shape.data,
+                       c.shape.tensor, c.shape.pipe, c.shape.data_outside, c.shape.expert, c.shape.context, c.ring,
+                       c.micro_batch, c.micro_batches, c.chunks, c.zero, c.sequence, c.overlap,
+                       static_cast<int>(c.recompute), c.all_reduce, each.estimate.step_s, each.estimate.memory_bytes);
 }
 
-Ranked candidate_of(std::string_view line) {
+Candidate candidate_of(std::string_view line) {
     Fields fields(line);
-    Ranked each;
+    Candidate each;
     Choices& c = each.choices;
     c.shape = {fields.whole(), fields.whole(), fields.whole(), fields.whole() != 0, fields.whole(), fields.whole()};
     c.ring = fields.whole() != 0;
@@ -53,11 +52,8 @@ Ranked candidate_of(std::string_view line) {
     c.overlap = fields.whole() != 0;
     c.recompute = static_cast<schedule::Recompute>(fields.whole());
     c.all_reduce = fields.text();
-    each.plan = fields.text();
     each.estimate.step_s = fields.number();
     each.estimate.memory_bytes = fields.number();
-    each.devices = fields.whole();
-    each.nodes = fields.whole();
     return each;
 }
 
@@ -73,9 +69,9 @@ void read_all(const std::vector<std::string>& all, const Read& read) {
 
 }  // namespace
 
-void join_candidates(std::vector<Ranked>& candidates, const Exchange& exchange) {
+void join_candidates(std::vector<Candidate>& candidates, const Exchange& exchange) {
     std::string own;
-    for (const Ranked& each : candidates) own += line_of(each);
+    for (const Candidate& each : candidates) own += line_of(each);
     candidates.clear();
     read_all(exchange(own), [&](std::string_view line) { candidates.push_back(candidate_of(line)); });
 }

@@ -12,7 +12,7 @@ namespace rehearse::search {
 using Exchange = std::function<std::vector<std::string>(const std::string&)>;
 
 /// Of all ranks.
-void join_candidates(std::vector<Ranked>& candidates, const Exchange& exchange);
+void join_candidates(std::vector<Candidate>& candidates, const Exchange& exchange);
 
 /// By number: what was simulated.
 std::vector<std::pair<std::size_t, Simulated>> join_results(const std::vector<std::pair<std::size_t, Simulated>>& own,

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <queue>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -102,35 +104,30 @@ private:
         const std::vector<Node> all = nodes();
         const auto next = [this](std::size_t i) { return ranks_.take ? taken() : i + 1; };
         for (std::size_t i = ranks_.take ? taken() : 0; i < all.size(); i = next(i)) {
-            if (candidates_.size() >= kept()) {
-                std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(kept()) - 1, {},
-                                         [this](const Ranked& each) { return estimated(each); });
-                if (all[i].bound > 1.5 * estimated(candidates_[kept() - 1])) {
-                    // So are all that come, as bounds rise.
-                    for (; i < all.size(); i = next(i)) ++result_.counts.shapes_bound;
-                    break;
-                }
+            if (least_.size() == kept() && all[i].bound > 1.5 * least_.top()) {
+                // So are all that come, as bounds rise.
+                for (; i < all.size(); i = next(i)) ++result_.counts.shapes_bound;
+                break;
             }
             screen_shape(all[i].shape);
             if (!goes_on(listener_.screening, static_cast<std::int64_t>(i + 1), std::ssize(all))) break;
         }
-        if (ranks_.exchange) {
-            for (Ranked& each : candidates_) each.plan = plan_text(each.choices);
-            join_candidates(candidates_, ranks_.exchange);
-        }
+        if (ranks_.exchange) join_candidates(candidates_, ranks_.exchange);
         sort_candidates();
     }
 
     // By estimate, then by text, which is written where it decides.
     void sort_candidates() {
-        const auto estimates = [this](const Ranked& each) { return estimated(each); };
+        const auto estimates = [this](const Candidate& each) { return estimated(each); };
         std::ranges::sort(candidates_, {}, estimates);
         for (auto first = candidates_.begin(); first != candidates_.end();) {
             const auto last = std::find_if(first, candidates_.end(),
-                                           [&](const Ranked& each) { return estimated(each) != estimated(*first); });
+                                           [&](const Candidate& each) { return estimated(each) != estimated(*first); });
             if (last - first > 1) {
-                for (auto each = first; each != last; ++each) each->plan = plan_text(each->choices);
-                std::sort(first, last, [](const Ranked& a, const Ranked& b) { return a.plan < b.plan; });
+                std::vector<std::pair<std::string, Candidate>> alike;
+                for (auto each = first; each != last; ++each) alike.emplace_back(plan_text(each->choices), *each);
+                std::ranges::sort(alike, {}, [](const auto& each) -> const std::string& { return each.first; });
+                std::ranges::transform(alike, first, [](auto& each) { return std::move(each.second); });
             }
             first = last;
         }
@@ -138,7 +135,7 @@ private:
 
     std::size_t taken() const { return static_cast<std::size_t>(ranks_.take()); }
 
-    double estimated(const Ranked& each) const { return score(each.estimate.step_s, each.devices); }
+    double estimated(const Candidate& each) const { return score(each.estimate.step_s, devices(each.choices.shape)); }
 
     void screen_shape(const Shape& shape) {
         for (Choices& choices : choices_of(shape, *request_.job.global_batch, variety_)) {
@@ -154,7 +151,9 @@ private:
             } else if (!within_limits(estimate->step_s / 1.2, devices(shape))) {
                 ++result_.counts.beyond;
             } else {
-                candidates_.push_back({choices, {}, *estimate, {}, devices(shape), nodes_of(machine_, devices(shape))});
+                candidates_.push_back({choices, *estimate});
+                least_.push(estimated(candidates_.back()));
+                if (least_.size() > kept()) least_.pop();
             }
         }
     }
@@ -162,23 +161,23 @@ private:
     // Until nothing that is left can be better than the best, as far as plans like it tell.
     void simulate_best() {
         std::vector<double> scores;
-        for (const Ranked& each : candidates_) scores.push_back(estimated(each));
+        for (const Candidate& each : candidates_) scores.push_back(estimated(each));
         Finalists finalists{candidates_, std::move(scores)};
         const auto wanted = static_cast<std::size_t>(request_.simulated);
         const std::size_t most = most_simulated(request_.simulated);
         double best = std::numeric_limits<double>::infinity();
-        for (std::size_t tried = 0; tried < most;) {
+        for (std::size_t done = 0; done < most;) {
             const double below = ranked_.size() < wanted ? std::numeric_limits<double>::infinity() : best;
-            const std::vector<std::size_t> batch = finalists.next(std::min(wanted, most - tried), below);
+            const std::vector<std::size_t> batch = finalists.next(std::min(wanted, most - done), below);
             for (const auto& [i, result] : results_of(batch, false)) {
                 settle(i, result);
                 if (!result.refusal.empty()) continue;
                 finalists.learn(i, result.step.value / candidates_[i].estimate.step_s);
-                if (candidates_[i].kept) best = std::min(best, score(result.step.value, candidates_[i].devices));
+                if (tried(i).kept) best = std::min(best, score(result.step.value, tried(i).devices));
             }
-            tried += batch.size();
-            const std::size_t left = std::min(finalists.left(best), most - tried);
-            if (stopped(tried, tried + left) || batch.empty()) break;
+            done += batch.size();
+            const std::size_t left = std::min(finalists.left(best), most - done);
+            if (stopped(done, done + left) || batch.empty()) break;
         }
         rank();
         if (ranks_.exchange) join_counts(result_, ranks_.exchange);
@@ -196,15 +195,22 @@ private:
 
     using Results = std::vector<std::pair<std::size_t, Simulated>>;
 
+    /// A candidate that is simulated, or was.
+    Ranked& tried(std::size_t i) {
+        const auto [known, fresh] = tried_.try_emplace(i);
+        Ranked& each = known->second;
+        if (!fresh) return each;
+        const Candidate& candidate = candidates_[i];
+        const std::int64_t count = devices(candidate.choices.shape);
+        return each = {candidate, plan_text(candidate.choices), {}, count, nodes_of(machine_, count)};
+    }
+
     /// Of some candidates, with their bands or without; of several ranks each does some.
     Results results_of(const std::vector<std::size_t>& batch, bool with_band) {
-        for (const std::size_t i : batch) {
-            if (candidates_[i].plan.empty()) candidates_[i].plan = plan_text(candidates_[i].choices);
-        }
         Results results;
         if (ranks_.take) {
             for (std::size_t at = taken(); at < batch.size(); at = taken()) {
-                results.emplace_back(batch[at], judged(candidates_[batch[at]], with_band));
+                results.emplace_back(batch[at], judged(tried(batch[at]), with_band));
             }
             return join_results(results, ranks_.exchange);
         }
@@ -212,8 +218,8 @@ private:
         bool said = false;
         for (std::vector<std::size_t> waiting = batch; !waiting.empty();) {
             std::erase_if(waiting, [&](std::size_t i) {
-                if (!with_band && !is_free(candidates_[i])) return false;
-                results.emplace_back(i, judged(candidates_[i], with_band));
+                if (!with_band && !is_free(tried(i))) return false;
+                results.emplace_back(i, judged(tried(i), with_band));
                 return true;
             });
             if (waiting.empty()) break;
@@ -251,7 +257,7 @@ private:
     }
 
     void settle(std::size_t i, const Simulated& result) {
-        Ranked& each = candidates_[i];
+        Ranked& each = tried(i);
         each.result = result;
         each.kept = result.refusal.empty() && within_limits(result.step.value, each.devices);
         if (!result.refusal.empty()) refuse(result.refusal);
@@ -265,22 +271,22 @@ private:
     /// The best of those simulated, with their bands. Of plans that do the same the one in the fewest words stays.
     void rank() {
         const auto order = [this](std::size_t i) {
-            const Ranked& each = candidates_[i];
+            const Ranked& each = tried(i);
             return std::tuple{score(each.result.step.value, each.devices), each.devices, each.result.memory.value,
                               each.plan.size(), std::string_view{each.plan}};
         };
         std::ranges::sort(ranked_, {}, order);
         const auto same = [this](std::size_t i, std::size_t j) {
-            const Ranked &a = candidates_[i], &b = candidates_[j];
+            const Ranked &a = tried(i), &b = tried(j);
             return a.devices == b.devices && a.result.memory == b.result.memory &&
                    std::abs(a.result.step / b.result.step - 1) < 1e-12;
         };
         ranked_.erase(std::unique(ranked_.begin(), ranked_.end(), same), ranked_.end());
         ranked_.resize(std::min(ranked_.size(), static_cast<std::size_t>(request_.simulated)));
         if (!stopped_) {
-            for (auto& [i, result] : results_of(ranked_, true)) candidates_[i].result = result;
+            for (auto& [i, result] : results_of(ranked_, true)) tried(i).result = result;
         }
-        for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(candidates_[i]));
+        for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(tried(i)));
     }
 
     void refuse(const std::string& why) {
@@ -301,9 +307,11 @@ private:
     Variety variety_;
     Screen screen_;
     Bytes capacity_;
-    std::vector<Ranked> candidates_;
-    std::vector<std::size_t> ranked_;  // of the candidates
-    std::int64_t done_ = 0, all_ = 0;  // plans simulated, as the listener was last told
+    std::vector<Candidate> candidates_;
+    std::priority_queue<double> least_;    // estimated scores of the kept() best of them
+    std::map<std::size_t, Ranked> tried_;  // by candidate
+    std::vector<std::size_t> ranked_;      // of the candidates
+    std::int64_t done_ = 0, all_ = 0;      // plans simulated, as the listener was last told
     bool stopped_ = false;
     Result result_;
 };

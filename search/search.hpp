@@ -46,10 +46,15 @@ struct Simulated {
     bool has_band() const { return high > Seconds{}; }
 };
 
-struct Ranked {
+/// A plan that was screened: there may be millions.
+struct Candidate {
     Choices choices;
-    std::string plan;
     Estimate estimate;
+};
+
+/// One that was simulated.
+struct Ranked : Candidate {
+    std::string plan;
     Simulated result;
     std::int64_t devices = 0, nodes = 0;
     bool kept = false;  // simulated, and within all limits

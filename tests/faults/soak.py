@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds memory to be flat: predictions in one process, a training of many steps with checkpoints, plans that are simulated
-one after the other, and a window in use.
+one after the other, a search of millions of plans, and a window in use.
 
-soak.py BUILD [PART...]             PART: predictions, training, plans, window; all where none is named
+soak.py BUILD [PART...]             PART: predictions, training, plans, search, window; all where none is named
   --predictions N                   in one process (default 10000)
   --steps N                         of the training, with a hundred checkpoints (default 100000)
   --plans N                         random plans, each simulated in both modes (default 100000)
+  --devices N                       of the search: all even numbers up to it (default 2240: some ten million plans)
   --minutes M                       of the window's tests, over and over in one process without a screen (default 30)
 
 Each part says how many it did, in which time, and what memory it held after a tenth of the time and at its end; exit
-code 1 where one failed or grew by more than 5 %.
+code 1 where one failed or grew by more than 5 %. The search lists what it may simulate: it fails above 300 bytes a plan and
+the 4 GB that schedules and layers may take.
 """
 import argparse
+import json
 import os
 import pathlib
 import subprocess
@@ -21,7 +24,8 @@ import tempfile
 import time
 
 GROWTH = 1.05  # of the resident set, from a tenth of the way to its end
-PARTS = ("predictions", "training", "plans", "window")
+A_SEARCH, A_PLAN = 4e9, 300  # bytes that it may hold, and for each plan beside it
+PARTS = ("predictions", "training", "plans", "search", "window")
 
 
 def resident(process="self"):
@@ -93,6 +97,26 @@ def plans(asked):
     return watched(f"{asked.plans} plans", [asked.build / "tests/sim/test_sim_random_plans"], {"REHEARSE_PLANS": str(asked.plans)})
 
 
+def search(asked):
+    """By cost no mesh is cut off by its bound; 8 TB a device, as nothing is too large."""
+    began = time.monotonic()
+    devices = ",".join(str(count) for count in range(16, asked.devices + 1, 2))
+    command = [asked.build / "cli/rehearse", "search", "--model", "gpt3-175b", "--machine", "selene", "--devices", devices,
+               "--global-batch", "80640", "--precision", "mixed", "--objective", "cost", "--memory-limit", "8TB", "--max-pipe",
+               "192", "--max-chunks", "64", "--max-tensor", "16", "--top", "1", "--format", "json", "-q"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as job:
+        told = job.stdout.read()
+        _, status, used = os.wait4(job.pid, 0)
+        job.returncode = os.waitstatus_to_exitcode(status)
+    if job.returncode != 0:
+        print(f"the search: exit {job.returncode}")
+        return False
+    plans_seen, most = json.loads(told)["counts"]["screened"], used.ru_maxrss * 1024
+    print(f"a search of {plans_seen} plans in {time.monotonic() - began:.0f} s: {most / 1e6:.1f} MB at most, "
+          f"{most / plans_seen:.0f} B a plan", flush=True)
+    return most <= A_SEARCH + A_PLAN * plans_seen
+
+
 def window(asked):
     """All tests of the window but those that wait: files opened, screens gone through, editors, themes, pictures."""
     return watched("the window", [asked.build / "tests/gui/test_gui_window", "--gtest_repeat=-1", "--gtest_brief=1",
@@ -104,7 +128,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", metavar="PART")
-    for name, default in (("predictions", 10_000), ("steps", 100_000), ("plans", 100_000), ("minutes", 30)):
+    for name, default in (("predictions", 10_000), ("steps", 100_000), ("plans", 100_000), ("devices", 2240),
+                          ("minutes", 30)):
         parser.add_argument(f"--{name}", type=float if name == "minutes" else int, default=default)
     asked = parser.parse_args()
     asked.build = asked.build.resolve()

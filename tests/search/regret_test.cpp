@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Spaces, Regret,
                                          Case{"vgg16", "summit", 12, 96, {2, 2}}));
 
 TEST(Finalists, GivesOutWhatCanStillBeTheBest) {
-    std::vector<Ranked> candidates(4);
+    std::vector<Candidate> candidates(4);
     candidates[1].choices.chunks = 2;       // at distance 1 from the first
     candidates[2].choices.overlap = false;  // 2
     candidates[3].choices.zero = 1;         // 1
