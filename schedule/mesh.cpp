@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
@@ -61,6 +62,14 @@ std::string product_text(const Mesh& mesh, std::int64_t product) {
     return fmt::format("{} makes {} ranks", text, counted(product));
 }
 
+/// Multiples of `of` beside `batch`, as many samples as a step may have: "9 or 12".
+std::string multiples_beside(std::int64_t batch, std::int64_t of) {
+    const std::int64_t below = batch - batch % of;
+    const std::string above = below <= most_samples - of ? fmt::format("{}", below + of) : "";
+    if (below == 0) return above;
+    return fmt::format("{}{}{}", below, above.empty() ? "" : " or ", above);
+}
+
 std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
     if (batch < 1 || batch > most_samples) {
         throw InputError(fmt::format(
@@ -68,12 +77,9 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
             batch < 1 ? "at least 1 sample is needed" : fmt::format("a step has at most {} samples", most_samples)));
     }
     if (batch % data_ranks != 0) {
-        const std::int64_t below = batch - batch % data_ranks;
-        const bool has_above = below <= most_samples - data_ranks;
-        const std::string above = has_above ? fmt::format("{}", below + data_ranks) : "";
-        const std::string would_do = below == 0 ? above : fmt::format("{}{}{}", below, has_above ? " or " : "", above);
         throw InputError(fmt::format("--global-batch {} cannot be divided by data={} ({} % {} = {}); {} would do",
-                                     batch, data_ranks, batch, data_ranks, batch % data_ranks, would_do));
+                                     batch, data_ranks, batch, data_ranks, batch % data_ranks,
+                                     multiples_beside(batch, data_ranks)));
     }
     return batch / data_ranks;
 }
@@ -159,8 +165,11 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
     }
     const std::int64_t batch = job.global_batch ? divided(*job.global_batch, data_ranks) : job.batch_per_device;
     if (batch % micro_batches != 0) {
-        throw InputError(fmt::format("{} samples cannot be cut into {} equal micro-batches ({} % {} = {})", batch,
-                                     micro_batches, batch, micro_batches, batch % micro_batches));
+        throw InputError(
+            fmt::format("{} sample{} cannot be cut into {} equal micro-batches ({} % {} = {}); {} would do, or "
+                        "microbatches={}",
+                        batch, batch == 1 ? "" : "s", micro_batches, batch, micro_batches, batch % micro_batches,
+                        multiples_beside(batch, micro_batches), std::gcd(batch, micro_batches)));
     }
     return batch;
 }
