@@ -62,14 +62,6 @@ std::string product_text(const Mesh& mesh, std::int64_t product) {
     return fmt::format("{} makes {} ranks", text, counted(product));
 }
 
-/// Multiples of `of` beside `batch`, as many samples as a step may have: "9 or 12".
-std::string multiples_beside(std::int64_t batch, std::int64_t of) {
-    const std::int64_t below = batch - batch % of;
-    const std::string above = below <= most_samples - of ? fmt::format("{}", below + of) : "";
-    if (below == 0) return above;
-    return fmt::format("{}{}{}", below, above.empty() ? "" : " or ", above);
-}
-
 std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
     if (batch < 1 || batch > most_samples) {
         throw InputError(fmt::format(
@@ -153,6 +145,13 @@ std::string with_sizes(const Plan& plan, const Mesh& mesh) {
 std::int64_t axis_size(const Mesh& mesh, std::string_view name) {
     const int axis = axis_index(mesh, name);
     return axis < 0 ? 1 : mesh.axes[static_cast<std::size_t>(axis)].size;
+}
+
+std::string multiples_beside(std::int64_t batch, std::int64_t of) {
+    const std::int64_t below = batch - batch % of;
+    const std::string above = below <= most_samples - of ? fmt::format("{}", below + of) : "";
+    if (below == 0) return above;
+    return fmt::format("{}{}{}", below, above.empty() ? "" : " or ", above);
 }
 
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches) {

@@ -22,6 +22,9 @@ std::string with_sizes(const Plan& plan, const Mesh& mesh);
 /// Size of an axis; 1 when the mesh has none of that name.
 std::int64_t axis_size(const Mesh& mesh, std::string_view name);
 
+/// Multiples of `of` beside `batch`, as many samples as a step may have: "9 or 12".
+std::string multiples_beside(std::int64_t batch, std::int64_t of);
+
 /// Samples that each rank along the data axis works on in a step. InputError unless --batch or --global-batch can be
 /// divided so, into `micro_batches` equal parts.
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
 
@@ -115,20 +116,14 @@ private:
     std::vector<std::map<std::int64_t, double>> seconds_;  // by kind and units
 };
 
-std::string would_do(std::int64_t batch, std::int64_t multiple) {
-    const std::int64_t below = batch - batch % multiple;
-    if (below == 0) return fmt::format("{} would do", multiple);
-    return fmt::format("{} or {} would do", below, below + multiple);
-}
-
 }  // namespace
 
 std::vector<std::int64_t> balance_batch(std::span<const AlikeCopies> kinds, std::int64_t batch, std::int64_t unit) {
     std::int64_t copies = 0;
     for (const AlikeCopies& kind : kinds) copies += kind.copies;
     if (batch % unit != 0) {
-        throw InputError(fmt::format("{} samples cannot be cut into {} equal micro-batches; {}", batch, unit,
-                                     would_do(batch, unit)));
+        throw InputError(fmt::format("{} samples cannot be cut into {} equal micro-batches; {} would do", batch, unit,
+                                     multiples_beside(batch, unit)));
     }
     if (batch / unit < copies) {
         throw InputError(fmt::format("{} samples in {} micro-batches leave some of {} copies without any; {} would do",
@@ -143,9 +138,9 @@ std::vector<std::int64_t> cut_batch(std::span<const std::int64_t> parts, std::in
     for (const std::int64_t part : parts) common = std::gcd(common, part);
     const std::int64_t multiple = all / common * unit;
     if (batch % multiple != 0) {
-        throw InputError(fmt::format("shares: {} samples cannot be cut into {} parts{}; {}", batch, all,
+        throw InputError(fmt::format("shares: {} samples cannot be cut into {} parts{}; {} would do", batch, all,
                                      unit > 1 ? fmt::format(" of whole samples in each of {} micro-batches", unit) : "",
-                                     would_do(batch, multiple)));
+                                     multiples_beside(batch, multiple)));
     }
     std::vector<std::int64_t> samples;
     for (const std::int64_t part : parts) samples.push_back(batch / all * part + batch % all * part / all);

@@ -2,8 +2,8 @@
 """Small networks whose training is held to PyTorch's: one of each kind that users bring.
 
 NETWORKS maps a name to a function that returns (module, shape of one sample or ("tokens", vocabulary, length), classes,
-shape of one sample's labels); it raises ModuleNotFoundError where layers are torchvision's and that is absent. A module gives
-scores {batch, classes, labels...} or, of tokens, {batch, length, classes}.
+shape of one sample's labels); it raises ModuleNotFoundError where layers are torchvision's and that is absent. A module
+gives scores {batch, classes, labels...} or, of tokens, {batch, length, classes}.
 """
 import torch
 from torch import nn
