@@ -56,7 +56,7 @@ void settle([[maybe_unused]] Schedule& schedule, const schedule::Plan& plan,
             [[maybe_unused]] const std::string& machine) {
     if (!plan.all_reduce || plan.all_reduce->name != "auto") return;
 #if REHEARSE_HAS_SIM
-    sim::choose_all_reduce(schedule, models::load_machine(machine.empty() ? "this-host" : machine));
+    sim::choose_algorithms(schedule, models::load_machine(machine.empty() ? "this-host" : machine));
 #else
     throw BackendError("allreduce=auto: this build has no SimGrid to price algorithms with: name one");
 #endif

@@ -64,7 +64,7 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     add_data_servers(setup, job, devices);
     setup.schedule = make_schedule(job.network, setup.machine, job.plan, scheduled(job, devices));
     if (job.plan.all_reduce && job.plan.all_reduce->name == "auto") {
-        sim::choose_all_reduce(setup.schedule, setup.machine);
+        sim::choose_algorithms(setup.schedule, setup.machine);
     }
     if (job.framework.megatron_memory) {
         setup.language_memory = language_memory_of_stages(job.plan, setup.schedule);

@@ -137,14 +137,14 @@ std::int64_t BucketSteps::elements_on_wire(int b) const {
 }
 
 Communicate BucketSteps::message(int b, CollectiveKind kind) const {
-    const auto chosen = how_.algorithms.find(buckets_[at(b)].axis);
-    const bool choice = kind == CollectiveKind::all_reduce && chosen != how_.algorithms.end();
+    const std::map<int, Algorithm>& algorithms = kind == CollectiveKind::all_reduce ? how_.algorithms : how_.halves;
+    const auto chosen = algorithms.find(buckets_[at(b)].axis);
     const bool weights = kind == CollectiveKind::all_gather;
     return {.kind = kind,
             .axis = AxisIndex{buckets_[at(b)].axis},
             .elements = elements_on_wire(b),
             .type = weights ? compute_type(context_.schedule.precision) : how_.wire,
-            .algorithm = choice ? chosen->second : Algorithm{},
+            .algorithm = chosen != algorithms.end() ? chosen->second : Algorithm{},
             .of = BucketIndex{b},
             .micro_batch = micro_batch_of_sum()};
 }

@@ -89,7 +89,8 @@ Algorithm LayerSteps::algorithm_of(int i, CollectiveKind kind, Pass pass) const 
         return {.name = pass == Pass::forward ? "lend" : "return", .halo = op.halo};
     }
     if (kind == CollectiveKind::all_to_all) return {.name = "pairwise"};
-    return kind == CollectiveKind::all_reduce ? context_.options.tensor : Algorithm{};
+    if (kind == CollectiveKind::all_reduce) return context_.options.tensor;
+    return op.axis == "tensor" ? context_.options.tensor_halves : Algorithm{};
 }
 
 int LayerSteps::collective(int i, CollectiveKind kind, Pass pass, int needs, std::string_view suffix) {

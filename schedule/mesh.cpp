@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
 #include "core/op.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct Placement {
     std::int64_t nodes = 0;
     std::int64_t per_node = 0;  // of the first node
+    bool alike = true;          // all but the last have as many
     std::string uneven;
 };
 
@@ -36,6 +38,7 @@ Placement place(const Machine& machine, std::int64_t devices) {
         left -= taken;
         if (placement.nodes == 1) continue;
         if (each != placement.per_node) {
+            placement.alike = false;
             placement.uneven = fmt::format("some of these nodes have {} devices, others {}", placement.per_node, each);
         } else if (taken % each != 0) {
             placement.uneven = fmt::format(
@@ -76,6 +79,15 @@ std::int64_t divided(std::int64_t batch, std::int64_t data_ranks) {
     return batch / data_ranks;
 }
 
+/// Whether each group along an axis has nodes of its own, with as many of its ranks on each, several, or fewer on the
+/// last one of all.
+bool has_whole_nodes(const Placement& placement, const Mesh& mesh, int axis) {
+    if (is_partial(mesh, axis) || placement.nodes < 2 || !placement.alike) return false;
+    const std::int64_t apart = stride(mesh, axis), block = apart * size_of(mesh, axis);
+    return placement.per_node % apart == 0 && placement.per_node / apart > 1 &&
+           (block % placement.per_node == 0 || block == ranks(mesh));
+}
+
 Algorithm default_all_reduce(const Machine& machine, const Placement& placement, const Mesh& mesh, int axis) {
     if (is_partial(mesh, axis)) return {"ring", {}, {}};  // its ranks lie on nodes as they come
     if (sums_in_switches(machine, mesh, axis)) return {"direct", {}, {}};
@@ -85,7 +97,7 @@ Algorithm default_all_reduce(const Machine& machine, const Placement& placement,
                       size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
     const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;
     if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
-    return {"ring", {}, {}};
+    return {has_whole_nodes(placement, mesh, axis) ? "rings" : "ring", {}, {}};
 }
 
 }  // namespace
@@ -126,8 +138,10 @@ Mesh make_mesh(const Plan& plan, std::int64_t devices) {
                                      plan.text, product_text(mesh, product), devices));
     }
     const Axis& axis = mesh.axes.front();
-    throw InputError(fmt::format("--plan '{}': {}, but --devices is {}; write {}={}, or {} without a size", plan.text,
-                                 product_text(mesh, product), devices, axis.name, devices, axis.name));
+    throw InputError(fmt::format("--plan '{}': {}, but --devices is {}; write {}={}{}, or --devices {}", plan.text,
+                                 product_text(mesh, product), devices, axis.name, devices,
+                                 plan.cut_by_blocks ? " where as many stages share the network's blocks evenly" : "",
+                                 counted(product)));
 }
 
 std::string with_sizes(const Plan& plan, const Mesh& mesh) {
@@ -193,6 +207,14 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
                         plan.text, placement.uneven));
     }
     return *plan.all_reduce;
+}
+
+Algorithm choose_halves(const std::optional<Algorithm>& sums, const Machine& machine, const Mesh& mesh, int axis) {
+    const std::string_view named = sums ? std::string_view{sums->name} : "";
+    if (named == "ring" || named == "rings") return *sums;
+    if (of_library(named)) return {.name = sums->name, .across = sums->across};  // by trees nothing is scattered
+    if (models::is_mpi_library(named)) return {};
+    return {has_whole_nodes(place(machine, ranks(mesh)), mesh, axis) ? "rings" : "ring", {}, {}};
 }
 
 Algorithm choose_layer_sum(const Plan& plan, const Machine& machine, const Mesh& mesh) {

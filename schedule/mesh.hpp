@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/machine.hpp"
@@ -33,9 +34,15 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
 bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis);
 
 /// How gradients are summed along an axis: what the plan says; else direct where switches sum,
-/// hierarchical(ring,halving) where each of several nodes holds several of the ranks that sum, ring elsewhere.
-/// InputError when hierarchical is asked for and nodes hold different numbers of ranks.
+/// hierarchical(ring,halving) where each of several nodes holds several of the ranks that sum, rings where the last of
+/// these nodes holds fewer, ring elsewhere. InputError when hierarchical is asked for and nodes hold different numbers
+/// of ranks.
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis);
+
+/// How ranks along an axis scatter sums and gather pieces (ZeRO, sequence parallelism): as the plan's sums where these
+/// are a ring, rings or a library's choice; by ring under MPI's libraries; else by rings where each group has nodes of
+/// its own, as NCCL does, so that all network cards of a node carry their part, and by ring elsewhere.
+Algorithm choose_halves(const std::optional<Algorithm>& sums, const Machine& machine, const Mesh& mesh, int axis);
 
 /// How layers are summed along the tensor axis: what the plan says; else direct where switches sum, as gradients
 /// by default where its groups lie on several nodes, ring elsewhere.

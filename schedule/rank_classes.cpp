@@ -95,10 +95,13 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
                                 .wire = plan_.methods.get<Rounding>().type.value_or(wire_type(schedule.precision)),
                                 .lag = plan_.methods.get<Lag>().steps},
                         .tensor = choose_layer_sum(plan_, machine_, schedule.mesh),
+                        .tensor_halves = {},
                         .recompute = plan_.recompute,
                         .async_sums = plan_.async_sums,
                         .stage = StageIndex{options_.size()},
                         .asynchronous = strategy_of(plan_).asynchronous};
+    if (const int tensor = axis_index(schedule.mesh, "tensor"); tensor >= 0)
+        options.tensor_halves = choose_halves(plan_.tensor_sum, machine_, schedule.mesh, tensor);
     bool alone = false, as_vectors = false;
     std::vector<int> begins;
     for (const Method* method : methods()) {
@@ -112,7 +115,9 @@ void ClassMaker::make_buckets_of(Stage& stage, Schedule& schedule) {
     const StageIndex own{options_.size()};
     const std::vector<int> axes = axes_of(stage, own, !alone, schedule.mesh);
     for (const int axis : axes) {
-        if (axis >= 0) options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
+        if (axis < 0) continue;
+        options.sum.algorithms[axis] = choose_all_reduce(plan_, machine_, schedule.mesh, axis);
+        options.sum.halves[axis] = choose_halves(plan_.all_reduce, machine_, schedule.mesh, axis);
     }
     if (!schedule.stage_copies.empty() && !stage.ties.empty()) {
         throw InputError(

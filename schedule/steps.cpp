@@ -288,7 +288,8 @@ void make_steps(const Schedule& schedule, const Plan& plan, const Order& order, 
         std::min(rank_class.in_flight + (receives ? 1 : 0), std::max(schedule.micro_batches / rank_class.copies, 1));
     StepContext context{schedule, plan, options, rank_class};
     StepMaker{context, chunks, rank_class.slots}.run(order);
-    if (options.sum.zero == 3) gather_weights(schedule.mesh, compute_type(schedule.precision), rank_class);
+    if (options.sum.zero == 3)
+        gather_weights(schedule.mesh, options.sum.halves, compute_type(schedule.precision), rank_class);
 }
 
 }  // namespace rehearse::schedule

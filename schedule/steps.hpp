@@ -13,7 +13,8 @@ namespace rehearse::schedule {
 
 /// How ranks with the same weights bring them together after each step.
 struct GradientSum {
-    std::map<int, Algorithm> algorithms{};  // by the axis of a bucket
+    std::map<int, Algorithm> algorithms{};  // of sums, by the axis of a bucket
+    std::map<int, Algorithm> halves{};      // of reduce-scatters and all-gathers
     bool overlap = true;                    // while the backward pass goes on
     /// ZeRO (Rajbhandari et al. 2020): 0, every rank updates all weights; 1, each updates its piece, from all
     /// gradients; 2, each gets the sum of its piece's gradients only. Then the ranks gather the weights. 3, each gets
@@ -29,7 +30,8 @@ enum class Recompute { none, all, blocks, attention };
 
 struct StepOptions {
     GradientSum sum;
-    Algorithm tensor;  // of the sums and gathers of layers
+    Algorithm tensor{};         // of the sums of layers
+    Algorithm tensor_halves{};  // of their reduce-scatters and all-gathers
     Recompute recompute = Recompute::none;
     bool async_sums = false;    // of tensor ranks: the gradient of the input first, its sum beside that of the weights
     StageIndex stage{0};        // of the pipeline

@@ -82,7 +82,9 @@ const Wires::Sum& Wires::sum(const Shape& shape) {
 }
 
 Line Wires::piecewise(CollectiveKind kind, const Shape& shape) {
-    return measured(sum_times_, kind, shape, "data", "ring");
+    const Mesh mesh = mesh_of(shape);
+    const Algorithm algorithm = schedule::choose_halves({}, machine_, mesh, axis_index(mesh, "data"));
+    return measured(sum_times_, kind, shape, "data", algorithm.name);
 }
 
 Line Wires::hop(const Shape& shape) {

@@ -103,15 +103,26 @@ Rounds pairwise_all_gather(const Task& task) {
 constexpr CollectiveKind scatter = CollectiveKind::reduce_scatter;
 constexpr CollectiveKind gather = CollectiveKind::all_gather;
 
+Rounds scatter_by_rings(const Task& task) { return rings_reduce(task.group, task.whole); }
+Rounds gather_by_rings(const Task& task) { return rings_spread(task.group, task.whole); }
+
 constexpr std::array table{
     Pattern{scatter, "ring", "n-1 rounds of 1/n of the data with the next rank",
             [](const Task& t) { return ring_reduce(t.group, t.whole); }},
+    Pattern{scatter, "rings", "a ring for each rank of a node, which leaves the node by that rank's network card",
+            scatter_by_rings},
     Pattern{scatter, "halving", "log2 n rounds of a half, a quarter, ... of the data", halving_reduce_scatter},
     Pattern{scatter, "pairwise", "n-1 rounds, in each a chunk straight to where it is summed", pairwise_reduce_scatter},
+    Pattern{scatter, "nccl", "as NCCL chooses; its rounds are those of rings", scatter_by_rings},
+    Pattern{scatter, "rccl", "as RCCL chooses; its rounds likewise", scatter_by_rings},
     Pattern{gather, "ring", "n-1 rounds of 1/n of the data with the next rank",
             [](const Task& t) { return ring_spread(t.group, t.whole); }},
+    Pattern{gather, "rings", "a ring for each rank of a node, which leaves the node by that rank's network card",
+            gather_by_rings},
     Pattern{gather, "doubling", "log2 n rounds of 1/n, 2/n, ... of the data", doubling_all_gather},
     Pattern{gather, "pairwise", "n-1 rounds, in each a rank's own chunk straight to another", pairwise_all_gather},
+    Pattern{gather, "nccl", "as NCCL chooses; its rounds are those of rings", gather_by_rings},
+    Pattern{gather, "rccl", "as RCCL chooses; its rounds likewise", gather_by_rings},
 };
 
 }  // namespace

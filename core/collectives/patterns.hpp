@@ -42,22 +42,24 @@ std::optional<Halves> halves_of(std::string_view name, const Group& group, Range
 /// Of an algorithm of its own, without parts in brackets.
 Rounds flat_all_reduce(std::string_view name, const Group& group, Range whole);
 
-// collective_rings.cpp
+// rings.cpp
 Rounds ring_reduce(const Group& group, Range whole);
 Rounds ring_spread(const Group& group, Range whole);
+Rounds rings_reduce(const Group& group, Range whole);
+Rounds rings_spread(const Group& group, Range whole);
 Rounds rings(const Task& task);
 
-// collective_trees.cpp
+// trees.cpp
 Rounds binomial_reduce(std::int64_t n, Range whole);
 Rounds binomial_spread(std::int64_t n, Range whole);
 Rounds double_tree_all_reduce(const Task& task);
 Rounds double_tree_broadcast(const Task& task);
 
-// collective_grids.cpp
+// grids.cpp
 Rounds hierarchical(const Task& task);
 Rounds torus(const Task& task);
 
-// collective_adasum.cpp
+// adasum.cpp
 Rounds adasum(const Task& task);
 /// a.b, |a|^2, |b|^2: the last elements of a rank's memory.
 inline constexpr std::int64_t adasum_products = 3;

@@ -77,18 +77,18 @@ bool joins_all_pairs(const std::vector<NodeRing>& rings, std::int64_t local) {
     return std::ssize(pairs) == local * (local - 1);
 }
 
-// The ranks of a node in the order in which the ring that comes to it at rank c goes through them.
-std::vector<std::int64_t> way_through(const Group& group, std::int64_t c) {
-    const std::int64_t local = group.per_node;
+// The ranks of a node of `local` in the order in which the ring that comes to it at rank c goes through them.
+std::vector<std::int64_t> way_through(const Group& group, std::int64_t local, std::int64_t c) {
     std::vector<std::int64_t> way;
-    if (group.rings == nullptr || joins_all_pairs(*group.rings, local)) {
+    if (group.rings == nullptr || joins_all_pairs(*group.rings, group.per_node)) {
         for (std::int64_t step = 0; step < local; ++step) {
             const std::int64_t zigzag = step % 2 == 1 ? (step + 1) / 2 : local - step / 2;
             way.push_back((c + zigzag) % local);
         }
         return way;
     }
-    const std::vector<std::int64_t>& order = group.rings->front().order;
+    std::vector<std::int64_t> order = group.rings->front().order;
+    std::erase_if(order, [local](std::int64_t rank) { return rank >= local; });
     const std::int64_t place = std::ranges::find(order, c) - order.begin();
     for (std::int64_t step = 0; step < local; ++step) {
         const std::int64_t at = place % 2 == 0 ? place + step : place + local - step;
@@ -97,23 +97,55 @@ std::vector<std::int64_t> way_through(const Group& group, std::int64_t c) {
     return way;
 }
 
-}  // namespace
-
-// As many rings through all ranks as a node has, each for its part of the data, so that every network card of a node is
-// in one (as NCCL lays its channels). Ring c comes to a node at its rank c, zigzags through the others, and leaves at c
-// + per_node / 2: of an even number, each rank of a node sends to each other one in one of the rings (Williams 1949).
+// As many rings through all ranks as each node has of them, and where each goes: by the network card of each rank of a
+// node (as NCCL lays its channels). Ring c comes to a node at its rank c, zigzags through the others, and leaves at c +
+// per_node / 2: of an even number, each rank of a node sends to each other one in one of the rings (Williams 1949).
 //   four a node   ring 0: 0 1 3 2   ring 1: 1 2 0 3   ring 2: 2 3 1 0   ring 3: 3 0 2 1
 // Where the node's links do not join all pairs, rings go along a ring over those that there are, every second one the
-// other way round: so each rank is the last of a node once, too.
-Rounds rings(const Task& task) {
-    const std::int64_t local = task.group.per_node, n = task.group.size;
-    if (local == 1 || n % local != 0 || n == local) return flat_all_reduce("ring", task.group, task.whole);
+// other way round: so each rank is the last of a node once, too. Where the last node has fewer ranks there are as many
+// rings as it has. Nothing where one node has all ranks, or each node has one.
+std::vector<RankMap> ways(const Group& group) {
+    const std::int64_t local = group.per_node, n = group.size, last = n % local;
+    if (local == 1 || n <= local) return {};
+    std::vector<RankMap> all;
+    for (std::int64_t c = 0; c < (last == 0 ? local : last); ++c) {
+        all.emplace_back([way = way_through(group, local, c), short_way = way_through(group, last, c), local,
+                          begin_of_last = n - last](std::int64_t place) {
+            const std::int64_t in_node = place % local;
+            const std::vector<std::int64_t>& of = place < begin_of_last ? way : short_way;
+            return place - in_node + of[static_cast<std::size_t>(in_node)];
+        });
+    }
+    return all;
+}
+
+Rounds rings_half(const Group& group, Range whole, Combine combine) {
+    const std::vector<RankMap> each = ways(group);
+    if (each.empty()) return ring(group, whole, combine);
+    const auto count = static_cast<std::int64_t>(each.size());
     std::vector<Rounds> parts;
-    for (std::int64_t c = 0; c < local; ++c) {
-        const auto at = [way = way_through(task.group, c), local](std::int64_t place) {
-            return place - place % local + way[static_cast<std::size_t>(place % local)];
+    for (std::int64_t c = 0; c < count; ++c) {
+        const auto part = [whole, n = group.size, count, c](std::int64_t rank) {
+            return chunk(count, chunk(n, whole, rank), c);
         };
-        parts.push_back(renamed(flat_all_reduce("ring", {n, 1}, chunk(local, task.whole, c)), at));
+        parts.push_back(one_ring(group.size, each[static_cast<std::size_t>(c)], part, combine));
+    }
+    return joined(side_by_side(std::move(parts)));
+}
+
+}  // namespace
+
+Rounds rings_reduce(const Group& group, Range whole) { return rings_half(group, whole, Combine::reduce); }
+Rounds rings_spread(const Group& group, Range whole) { return rings_half(group, whole, Combine::copy); }
+
+Rounds rings(const Task& task) {
+    const std::vector<RankMap> each = ways(task.group);
+    if (each.empty()) return flat_all_reduce("ring", task.group, task.whole);
+    const auto count = static_cast<std::int64_t>(each.size());
+    std::vector<Rounds> parts;
+    for (std::int64_t c = 0; c < count; ++c) {
+        const Rounds one = flat_all_reduce("ring", {task.group.size, 1}, chunk(count, task.whole, c));
+        parts.push_back(renamed(one, each[static_cast<std::size_t>(c)]));
     }
     return joined(side_by_side(std::move(parts)));
 }

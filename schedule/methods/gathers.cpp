@@ -53,8 +53,8 @@ std::string unique_name(std::string name, std::set<std::string>& names) {
     return name;
 }
 
-std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, DataType type,
-                               const RankClass& rank_class) {
+std::vector<Gather> gathers_of(const Mesh& mesh, const std::map<int, Algorithm>& algorithms,
+                               const std::vector<Use>& uses, DataType type, const RankClass& rank_class) {
     std::vector<Gather> gathers;
     std::set<std::string> names;
     for (std::size_t r = 0; r < uses.size(); ++r) {
@@ -64,7 +64,7 @@ std::vector<Gather> gathers_of(const Mesh& mesh, const std::vector<Use>& uses, D
                            .axis = AxisIndex{rank_class.part.buckets[at(uses[r].bucket)].axis},
                            .elements = rank_class.part.buckets[at(uses[r].bucket)].elements,
                            .type = type,
-                           .algorithm = {},
+                           .algorithm = algorithms.at(rank_class.part.buckets[at(uses[r].bucket)].axis),
                            .of = BucketIndex{uses[r].bucket},
                            .micro_batch = compute.micro_batch};
         std::string name =
@@ -96,8 +96,9 @@ std::vector<int> buckets_used(const RankClass& rank_class) {
     return used;
 }
 
-void gather_weights(const Mesh& mesh, DataType type, RankClass& rank_class) {
-    std::vector<Gather> gathers = gathers_of(mesh, uses_of(mesh, rank_class), type, rank_class);
+void gather_weights(const Mesh& mesh, const std::map<int, Algorithm>& algorithms, DataType type,
+                    RankClass& rank_class) {
+    std::vector<Gather> gathers = gathers_of(mesh, algorithms, uses_of(mesh, rank_class), type, rank_class);
     std::vector<Step> made;
     std::vector<int> moved_to(rank_class.steps.size());
     std::vector<std::pair<int, int>> waits;  // the first step that reads what is gathered, and the gather

@@ -17,11 +17,12 @@ namespace rehearse::sim {
 
 namespace {
 
-std::vector<std::string> candidates() {
+std::vector<std::string> candidates(CollectiveKind kind) {
     std::vector<std::string> names;
-    for (const AlgorithmName& each : algorithms(CollectiveKind::all_reduce)) {
+    for (const AlgorithmName& each : algorithms(kind)) {
         if (each.name.find('(') == std::string_view::npos) names.emplace_back(each.name);
     }
+    if (kind != CollectiveKind::all_reduce) return names;
     for (const char* across : {"doubling", "halving", "ring", "direct"})
         names.push_back(fmt::format("hierarchical(ring,{})", across));
     return names;
@@ -44,26 +45,26 @@ std::optional<Seconds> time_of(const Call& call, const Schedule& schedule, const
 
 Algorithm fastest(Call call, const Schedule& schedule, const Machine& machine) {
     std::optional<std::tuple<Seconds, std::string>> best;
-    for (const std::string& name : candidates()) {
-        call.algorithm = parse_algorithm(name);
+    for (const std::string& name : candidates(call.kind)) {
+        call.algorithm = parse_algorithm(name, call.kind);
         const std::optional<Seconds> time = time_of(call, schedule, machine);
         if (time && (!best || std::tuple{*time, name} < *best)) best = {*time, name};
     }
     if (!best) return {};  // the simulation will say why
-    return parse_algorithm(std::get<1>(*best));
+    return parse_algorithm(std::get<1>(*best), call.kind);
 }
 
 }  // namespace
 
-void choose_all_reduce(Schedule& schedule, const Machine& machine) {
-    std::map<std::tuple<int, std::int64_t, DataType>, Algorithm> chosen;
+void choose_algorithms(Schedule& schedule, const Machine& machine) {
+    std::map<std::tuple<CollectiveKind, int, std::int64_t, DataType>, Algorithm> chosen;
     for (RankClass& rank_class : schedule.classes) {
         for (Step& step : rank_class.steps) {
-            auto* reduce = std::get_if<Communicate>(&step.action);
-            if (reduce == nullptr || !reduce->of_bucket() || reduce->kind != CollectiveKind::all_reduce) continue;
-            const auto [entry, fresh] = chosen.try_emplace({reduce->axis, reduce->elements, reduce->type});
-            if (fresh) entry->second = fastest(call_of(*reduce), schedule, machine);
-            reduce->algorithm = entry->second;
+            auto* sum = std::get_if<Communicate>(&step.action);
+            if (sum == nullptr || !sum->of_bucket()) continue;
+            const auto [entry, fresh] = chosen.try_emplace({sum->kind, sum->axis, sum->elements, sum->type});
+            if (fresh) entry->second = fastest(call_of(*sum), schedule, machine);
+            sum->algorithm = entry->second;
         }
     }
 }

@@ -77,7 +77,8 @@ bool fills_nodes(const Groups& groups, const Wiring& wiring) {
         for (std::int64_t first = 0; first < groups.shape.size; first += groups.shape.per_node) {
             const std::int64_t node = wiring.node_of(groups.rank(group, first));
             if (node == before) return false;
-            if (wiring.node_of(groups.rank(group, first + groups.shape.per_node - 1)) != node) return false;
+            const std::int64_t last = std::min(first + groups.shape.per_node, groups.shape.size) - 1;
+            if (wiring.node_of(groups.rank(group, last)) != node) return false;
             before = node;
         }
     }

@@ -56,7 +56,8 @@ inline Call call_of(const Communicate& communicate) {
 Groups groups_along(const Mesh& mesh, int axis, const Algorithm& algorithm, const Wiring& wiring);
 /// The same of one group of any ranks, in the order of their places in it.
 Groups groups_among(std::vector<RankIndex> members, const Algorithm& algorithm, const Wiring& wiring);
-/// Whether the first per_node members of each group are on one node, the next on another, and so on.
+/// Whether the first per_node members of each group are on one node, the next on another, and so on; those on the last
+/// one may be fewer.
 bool fills_nodes(const Groups& groups, const Wiring& wiring);
 
 /// Smaller buffers go by one ring, as parts of a chunk would be a few elements.

@@ -64,16 +64,17 @@ Event event_of(const ProgramNode& node, RankIndex rank) {
 Algorithm usual_algorithm(CollectiveKind kind, const std::vector<RankIndex>& members, const Wiring& wiring) {
     if (kind == CollectiveKind::all_to_all) return Algorithm{.name = "pairwise"};
     if (kind == CollectiveKind::broadcast) return Algorithm{.name = "chain"};
-    if (kind != CollectiveKind::all_reduce) return Algorithm{};
+    const bool all_reduce = kind == CollectiveKind::all_reduce;
     const Groups groups = groups_among(members, Algorithm{}, wiring);
     const std::int64_t mates = groups.shape.per_node;
     if (mates == groups.shape.size) {
         const bool sums = !wiring.switch_sums(members.front()).rate.source.empty();
-        return Algorithm{.name = sums ? "direct" : "ring"};
+        return Algorithm{.name = all_reduce && sums ? "direct" : "ring"};
     }
-    if (mates < 2 && members.size() < at(device_count(wiring.machine()))) return Algorithm{};
-    const bool even = groups.shape.size % mates == 0 && fills_nodes(groups, wiring);
-    return even ? Algorithm{.name = "hierarchical", .inside = "ring", .across = "halving"} : Algorithm{};
+    const bool alone = mates < 2 && members.size() < at(device_count(wiring.machine()));
+    if (!fills_nodes(groups, wiring) || alone) return Algorithm{};
+    if (!all_reduce || groups.shape.size % mates != 0) return Algorithm{.name = mates > 1 ? "rings" : "ring"};
+    return Algorithm{.name = "hierarchical", .inside = "ring", .across = "halving"};
 }
 
 Call call_of(const ProgramNode& node, std::int64_t members) {

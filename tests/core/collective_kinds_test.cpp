@@ -85,6 +85,38 @@ TEST(RingsOfANode, DoWhatARingDoes) {
     }
 }
 
+// On whole nodes, with fewer ranks on the last one, and over links that do not join all pairs.
+TEST(RingsOfAllNodes, ScatterAndGather) {
+    for (const Group& group : {Group{8, 4}, Group{12, 3}, Group{10, 4}, Group{17, 8}, Group{6, 1}, Group{5, 5},
+                               Group{12, 4, test::unequal_rings()}, Group{11, 4, test::unequal_rings()}}) {
+        for (const std::int64_t elements : sizes) {
+            SCOPED_TRACE(std::to_string(group.size) + " by " + std::to_string(group.per_node));
+            expect_reduce_scatter(parse_algorithm("rings", CollectiveKind::reduce_scatter), group, elements);
+            expect_all_gather(parse_algorithm("rings", CollectiveKind::all_gather), group, elements);
+        }
+    }
+}
+
+// Of 7 ranks, four and three: three rings, each of which crosses from node to node by cards of its own.
+TEST(RingsOfAllNodes, LeaveByAsManyCardsAsTheSmallestNodeHas) {
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+        for (const auto& [size, cards] : {std::pair{8, 4U}, std::pair{7, 3U}, std::pair{5, 1U}}) {
+            const Collective rings{kind, parse_algorithm("rings", kind), {size, 4}, 5600};
+            for (std::int64_t round = 0; round < rings.rounds(); ++round) {
+                std::set<std::int64_t> leave, arrive;
+                for (const Message& message : rings.messages(round)) {
+                    if (message.from / 4 == message.to / 4) continue;
+                    EXPECT_TRUE(leave.insert(message.from).second);
+                    EXPECT_TRUE(arrive.insert(message.to).second);
+                }
+                EXPECT_EQ(leave.size(), 2 * cards) << to_string(kind) << " on " << size;
+                EXPECT_EQ(arrive.size(), 2 * cards);
+            }
+        }
+    }
+}
+
 TEST(Broadcast, GivesEveryRankWhatTheRootHas) {
     const auto kind = CollectiveKind::broadcast;
     for_all(kind, [&](const Algorithm& algorithm, std::int64_t n, std::int64_t elements) {

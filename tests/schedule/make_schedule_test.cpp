@@ -124,10 +124,29 @@ TEST(MakeSchedule, ChoosesAnAllReduceThatTheNodesAllow) {
     EXPECT_EQ(all_reduce_of(sixes(), "data", 1), "none");
     EXPECT_EQ(all_reduce_of(sixes(), "data", 4), "ring");
     EXPECT_EQ(all_reduce_of(sixes(), "data", 6), "ring");
-    EXPECT_EQ(all_reduce_of(sixes(), "data", 8), "ring") << "the second node is partly filled";
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 8), "rings") << "the second node is partly filled";
     EXPECT_EQ(all_reduce_of(sixes(), "data", 24), "hierarchical(ring,halving)");
     EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=tree", 24), "tree");
     EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=hierarchical(ring,tree)", 4), "hierarchical(ring,tree)");
+}
+
+// Pieces go by all network cards of a node, as sums do, and as the plan says of these.
+TEST(MakeSchedule, ScattersAndGathersByAllNetworkCards) {
+    for (const char* zero : {"data:zero=2", "data:zero=3"}) {
+        const auto chosen = [&](const std::string& more, std::int64_t devices) {
+            return all_reduce_of(sixes(), zero + more, devices);
+        };
+        EXPECT_EQ(chosen("", 6), "ring");
+        EXPECT_EQ(chosen("", 24), "rings");
+        EXPECT_EQ(chosen("", 8), "rings") << "the second node is partly filled";
+        EXPECT_EQ(chosen(":allreduce=hierarchical(ring,tree)", 12), "rings");
+        EXPECT_EQ(chosen(":allreduce=ring", 24), "ring");
+        EXPECT_EQ(chosen(":allreduce=nccl(tree,simple)", 24), "nccl(any,simple)") << "trees scatter nothing";
+        EXPECT_EQ(chosen(":allreduce=openmpi", 24), "ring");
+    }
+    Machine machine = sixes();
+    machine.nodes = {node_of(6, 1), node_of(4, 3)};
+    EXPECT_EQ(all_reduce_of(machine, "data:zero=2", 10), "ring") << "nodes of several sizes";
 }
 
 TEST(MakeSchedule, LeavesSumsToSwitchesThatCan) {

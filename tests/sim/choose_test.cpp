@@ -24,7 +24,7 @@ TEST(ChooseAllReduce, TakesFewRoundsForSmallAndFewBytesForLargeBuckets) {
     machine.across = messaging(5_us);  // sums are free
     const auto chosen = [&](std::int64_t count) {
         Schedule schedule = data_schedule(8, {all_reduce_step(0, count, parse_algorithm("tree"))});
-        choose_all_reduce(schedule, machine);
+        choose_algorithms(schedule, machine);
         return algorithm_of(schedule).name;
     };
     EXPECT_EQ(chosen(2), "doubling");
@@ -37,7 +37,7 @@ TEST(ChooseAllReduce, SumsInSwitchesWhereTheyCan) {
     Machine machine = four_device_nodes(2);
     const auto chosen = [&](std::int64_t ranks) {
         Schedule schedule = data_schedule(ranks, {all_reduce_step(0, 10'000'000, parse_algorithm("tree"))});
-        choose_all_reduce(schedule, machine);
+        choose_algorithms(schedule, machine);
         return algorithm_of(schedule).name;
     };
     EXPECT_NE(chosen(4), "direct") << "a switch that only passes on";

@@ -38,6 +38,20 @@ TEST(NcclCalls, OfASchedulePassTheCertificateAndAreRefusedBeforeTheyBegin) {
     }
 }
 
+// What ZeRO sends is the library's, too: each reduce-scatter and all-gather is one step in both modes.
+TEST(NcclCalls, OfPiecesPassTheCertificate) {
+    const Machine machine = models::load_machine("selene");
+    for (const char* plan : {"data:zero=1:allreduce=nccl", "data:zero=2:allreduce=nccl", "data:zero=3:allreduce=nccl",
+                             "data:zero=3:allreduce=nccl:algo=tree"}) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network("gpt-h1024-a16-l2-v8192@512"), machine,
+                                    schedule::parse_plan(plan), {.devices = 16, .batch_per_device = 1});
+        const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact, .links = true}).timeline;
+        const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded, .links = true}).timeline;
+        EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 1e-3) << plan;
+    }
+}
+
 // Of several classes of ranks, whose collectives share links with each other's messages.
 TEST(NcclCalls, OfPipelinesPassTheCertificate) {
     const Machine machine = models::load_machine("selene");
