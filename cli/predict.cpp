@@ -29,6 +29,7 @@
 #include "models/models.hpp"
 #include "picture/scaling.hpp"
 #include "picture/write.hpp"
+#include "predict/language_network.hpp"
 #include "predict/predict.hpp"
 #include "report/prediction_json.hpp"
 #include "schedule/memory.hpp"
@@ -160,12 +161,17 @@ void require_memory(const Options& options, const predict::Job& job, const predi
     for (const schedule::MemoryRow& row : kinds) {
         text += fmt::format("\n  {:<22} {:>10}", row.kind, to_string(row.bytes));
     }
-    const std::vector<schedule::Remedy> remedies = schedule::remedies(
-        job.network, job.machine, job.plan, scheduled(job, prediction.setup.devices), device.memory.value);
+    const std::int64_t each = job.conditions.devices_per_node;
+    const Machine placed = each > 0 ? predict::with_devices_per_node(job.machine, each) : job.machine;
+    const std::vector<schedule::Remedy> remedies =
+        schedule::remedies(job.network, placed, job.plan, scheduled(job, prediction.setup.devices), device.memory.value,
+                           job.framework.megatron_memory ? predict::language_memory_peak : schedule::MemoryOf{});
     if (remedies.empty()) throw InfeasibleError(text + "\nno three changes of plan, batch or precision make it fit");
     text += "\nit fits with (tried, the fullest device takes)";
+    std::size_t width = 44;
+    for (const schedule::Remedy& remedy : remedies) width = std::max(width, remedy.text.size());
     for (const schedule::Remedy& remedy : remedies) {
-        text += fmt::format("\n  {:<44} {:>10}", remedy.text, to_string(remedy.memory));
+        text += fmt::format("\n  {:<{}} {:>10}", remedy.text, width, to_string(remedy.memory));
     }
     throw InfeasibleError(text);
 }

@@ -129,7 +129,13 @@ void add_memory(Report& report, const predict::Prediction& prediction) {
                 {{"class", "class"}, {"kind", "kind"}, {"bytes", "bytes", Show::bytes}}};
     report.document["memory"] = Json::array();
     const std::vector<predict::LanguageMemory>& stages = prediction.setup.language_memory;
-    if (!stages.empty()) table.title += ", as Megatron-Core allocates it (docs/language_models.md)";
+    if (!stages.empty()) {
+        table.title += ", as Megatron-Core allocates it (docs/language_models.md)";
+    } else if (prediction.setup.framework.megatron_memory) {
+        table.title +=
+            ", as the schedule counts: the framework's own account knows no such network, plan, precision or optimizer "
+            "(docs/language_models.md)";
+    }
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         for (const schedule::MemoryRow& row : predict::rows(stages[stage])) {
             report.document["memory"].push_back(

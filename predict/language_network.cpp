@@ -69,6 +69,7 @@ std::optional<LanguageModel> language_model_of(const Network& network) {
     model.gated = widened == 2 || std::any_of(first, end, [&](const MatMul* product) {
                       return product->n == 2 * model.ffn && product->k == model.hidden;
                   });
+    model.tied = parts.products.back()->tied;
     const double has = static_cast<double>(parameters(network));
     if (std::abs(weights_of_all(model) / has - 1) > 0.005) return std::nullopt;
     return model;
@@ -112,6 +113,13 @@ std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan
     std::vector<LanguageMemory> stages;
     for (StageIndex stage{0}; stage < words->pipe; ++stage) stages.push_back(language_memory(*model, *words, stage));
     return stages;
+}
+
+Bytes language_memory_peak(const schedule::Plan& plan, const Schedule& schedule) {
+    const std::vector<LanguageMemory> stages = language_memory_of_stages(plan, schedule);
+    Bytes most = stages.empty() ? schedule.memory_peak : Bytes{};
+    for (const LanguageMemory& stage : stages) most = std::max(most, total(stage));
+    return most;
 }
 
 }  // namespace rehearse::predict

@@ -13,7 +13,7 @@ namespace rehearse::predict {
 
 /// Returns the decoder that a network is, told by its table of words, products and attention. Nothing where the network
 /// is no decoder of like blocks, has experts or latent attention, or other weights than that decoder by more than half
-/// a percent.
+/// a percent. A table that words and scores share is counted once.
 std::optional<LanguageModel> language_model_of(const Network& network);
 
 /// Returns the plan that a schedule follows. Nothing where the plan has axes, methods of pipelines or types that the
@@ -22,5 +22,8 @@ std::optional<LanguagePlan> language_plan_of(const schedule::Plan& plan, const S
 
 /// Returns what a rank of each stage has allocated, by Megatron-Core's accounting; empty where either is nothing.
 std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan, const Schedule& schedule);
+
+/// Returns what the fullest rank has allocated: by that accounting, or as the schedule counts where it is empty.
+Bytes language_memory_peak(const schedule::Plan& plan, const Schedule& schedule);
 
 }  // namespace rehearse::predict

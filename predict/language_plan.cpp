@@ -60,7 +60,8 @@ BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan,
     const double table = number(model.vocabulary) * number(model.hidden) / number(plan.tensor);
     if (stage == 0) sum.dense += table;
     if (stage + 1 == plan.pipe) {
-        sum.dense += table + number(model.hidden);
+        const bool has_table = model.tied && stage == 0;
+        sum.dense += (has_table ? 0 : table) + number(model.hidden);
         // Rows of the last block and of the next token are joined: 2 h of them become h.
         for (std::int64_t token = 0; token < model.extra_tokens; ++token) {
             const BlockWeights some = weights_of(model, plan, model.layers - 1);

@@ -22,13 +22,14 @@ struct LatentAttention {
 /// `biases`: experts' products have some, `clamped`: their gate and its pair are cut off, `scaled_rotation`: the
 /// rotation's cosines are scaled as for longer sequences (Peng et al. 2023, YaRN, section 3.4; all three GPT-OSS).
 /// `extra_tokens`: blocks after the last, each with scores and a loss of its own, that predict one token more
-/// (DeepSeek-V3 2024, section 2.2).
+/// (DeepSeek-V3 2024, section 2.2). `tied`: words and their scores share one table.
 struct LanguageModel {
     std::int64_t layers = 1, hidden = 1, heads = 1, key_heads = 1, head_size = 1, ffn = 1, vocabulary = 1, sequence = 1;
     std::int64_t experts = 0, top = 0, expert_ffn = 0, shared_experts = 0, dense_ffn = 0, dense_layers = 0;
     LatentAttention latent;
     bool gated = true, biases = false, clamped = false, scaled_rotation = false;
     std::int64_t window = 0, extra_tokens = 0;
+    bool tied = false;
 
     bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
     bool has_latent() const { return latent.key_rank > 0; }
@@ -125,7 +126,9 @@ struct BlockWeights {
     double dense = 0, experts = 0;
 };
 BlockWeights weights_of(const LanguageModel& model, const LanguagePlan& plan, std::int64_t block);
-/// Returns the weights of a stage on one rank, with the embedding on the first and the scores on the last.
+/// Returns the weights of a stage on one rank, with the embedding on the first and the scores on the last. A table that
+/// both share is one where they are one stage; else each has a copy (Megatron-LM's
+/// share_embeddings_and_output_weights).
 BlockWeights stage_weights(const LanguageModel& model, const LanguagePlan& plan, StageIndex stage);
 
 }  // namespace rehearse::predict

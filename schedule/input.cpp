@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
 
@@ -18,10 +19,11 @@ void check_sample(const InputData& input) {
                                  to_string(input.sample), input.tier));
 }
 
-// Ranks along a tensor axis have a share each, and copies of the first stage their micro-batches.
+// Ranks along a tensor axis have a share each, those along spatial axes a block of each sample, and copies of the first
+// stage their micro-batches.
 double samples_read(const Schedule& schedule, const RankClass& rank_class) {
-    const int tensor = axis_index(schedule.mesh, "tensor");
-    const std::int64_t sharing = tensor < 0 ? 1 : schedule.mesh.axes[static_cast<std::size_t>(tensor)].size;
+    std::int64_t sharing = axis_size(schedule.mesh, "tensor");
+    for (const char* axis : spatial_axes) sharing *= axis_size(schedule.mesh, axis);
     return static_cast<double>(batch_of(schedule, rank_class)) / static_cast<double>(sharing * rank_class.copies);
 }
 

@@ -19,7 +19,7 @@ Bytes sample_size(const Network& network);
 
 /// Each rank that works on the network's input reads the samples of a step from the tier while it computes the step
 /// before (prefetch of one step): a Load on the io stream that no step waits for but the next training step. Ranks
-/// along a tensor axis read a share each.
+/// along a tensor axis read a share each, those along spatial axes their blocks of each sample.
 void add_input(Schedule& schedule, const InputData& input);
 
 /// The same by the process that trains, which does nothing else meanwhile (PyTorch's DataLoader without workers):

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/gathered_again.hpp"
+#include "core/index.hpp"
 #include "core/precision.hpp"
 #include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
@@ -210,20 +211,45 @@ struct Kept {
     double weights = 0, gradients = 0, updated = 0;
 };
 
-/// Of all buckets. Gradients that are summed once for several micro-batches are kept whole until then.
+/// Counts, of each bucket, how often its gradients are reduce-scattered as soon as they are made: before those of
+/// another bucket are made or scattered, beside which the whole bucket would lie. (The bucket at work is
+/// MemoryUse::communication.)
+std::vector<int> scattered_at_once(const RankClass& rank_class) {
+    const std::vector<int> used = buckets_used(rank_class);
+    std::vector<int> times(rank_class.part.buckets.size());
+    int last_made = -1;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        const auto* compute = std::get_if<Compute>(&rank_class.steps[i].action);
+        if (compute != nullptr && used[i] >= 0) {
+            const Problem& problem = compute->problem;
+            const bool gives = problem.pass == Pass::backward_weights ||
+                               (problem.pass == Pass::backward_data && gradients_together(problem.op));
+            if (gives) last_made = used[i];
+        }
+        const auto* action = std::get_if<Communicate>(&rank_class.steps[i].action);
+        if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
+        if (action->bucket() == last_made) {
+            ++times[at(action->bucket())];
+        } else {
+            last_made = -1;
+        }
+    }
+    return times;
+}
+
+/// Of all buckets. Gradients that are summed once for several micro-batches, or behind those of other buckets, are kept
+/// whole until then.
 Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
     const std::vector<Bucket>& buckets = rank_class.part.buckets;
     std::vector<bool> updated(buckets.size()), update_shared(buckets.size());  // by this rank
-    std::vector<int> scattered(buckets.size());
+    const std::vector<int> scattered = scattered_at_once(rank_class);
+    const int own_micro_batches = schedule.micro_batches / rank_class.copies;
     for (const Step& step : rank_class.steps) {
         const auto* update = std::get_if<Update>(&step.action);
         if (update != nullptr) {
             updated[static_cast<std::size_t>(update->bucket)] = true;
             update_shared[static_cast<std::size_t>(update->bucket)] = update->sharded >= 0;
         }
-        const auto* action = std::get_if<Communicate>(&step.action);
-        if (action == nullptr || !action->of_bucket() || action->kind != CollectiveKind::reduce_scatter) continue;
-        ++scattered[at(action->bucket())];
     }
     const bool weights_shared = gathers_weights(rank_class);
     const int versions = weight_versions(rank_class);
@@ -234,7 +260,7 @@ Kept kept_by(const Schedule& schedule, const RankClass& rank_class) {
             update_shared[b] ? whole / static_cast<double>(size_of(schedule.mesh, buckets[b].axis)) : whole;
         kept.weights += weights_shared ? piece : versions * whole;
         if (updates_directly(rank_class.part.network, buckets[b])) continue;
-        kept.gradients += scattered[b] == schedule.micro_batches ? piece : whole;
+        kept.gradients += scattered[b] == own_micro_batches ? piece : whole;
         if (updated[b]) kept.updated += piece;
     }
     if (weights_shared) kept.weights += static_cast<double>(most_gathered(rank_class));

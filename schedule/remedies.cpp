@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
@@ -20,7 +23,13 @@ namespace {
 struct AxisText {
     std::string name;
     std::int64_t size = 1;
+    std::string ranks;  // the size as written: "2x2" of spatial
     std::vector<std::pair<std::string, std::string>> options{};
+
+    void resize(std::int64_t to) {
+        size = to;
+        ranks = fmt::format("{}", to);
+    }
 };
 using PlanText = std::vector<AxisText>;
 
@@ -36,7 +45,7 @@ PlanText taken_apart(const Plan& plan, const Mesh& mesh) {
         const std::size_t equals = part.find('=');
         const std::string name = part.substr(0, equals);
         if (begin == 0 || text[begin - 1] == ',') {
-            axes.push_back({name, axis_size(mesh, name)});
+            axes.push_back({name, axis_size(mesh, name), part.substr(equals + 1)});
         } else {
             axes.back().options.push_back({name, part.substr(equals + 1)});
         }
@@ -48,7 +57,7 @@ PlanText taken_apart(const Plan& plan, const Mesh& mesh) {
 std::string put_together(const PlanText& axes) {
     std::string text;
     for (const AxisText& axis : axes) {
-        text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+        text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.ranks);
         for (const auto& [name, value] : axis.options) text += fmt::format(":{}={}", name, value);
     }
     return text;
@@ -68,10 +77,39 @@ void set(AxisText& axis, std::string_view option, std::string value) {
     }
 }
 
+AxisText* with_option(PlanText& axes, std::string_view option) {
+    const auto found = std::ranges::find_if(axes, [&](const AxisText& axis) {
+        return std::ranges::any_of(axis.options, [&](const auto& pair) { return pair.first == option; });
+    });
+    return found == axes.end() ? nullptr : &*found;
+}
+
+std::string_view value_of(const AxisText& axis, std::string_view option) {
+    const auto known = std::ranges::find(axis.options, option, [](const auto& pair) { return pair.first; });
+    return known == axis.options.end() ? std::string_view{} : known->second;
+}
+
+/// Where an option of all these axes stands: where it is, or on the first that there is.
+AxisText* place_of(PlanText& axes, std::string_view option, std::initializer_list<std::string_view> names) {
+    if (AxisText* known = with_option(axes, option)) return known;
+    for (const std::string_view name : names) {
+        if (AxisText* axis = find(axes, name)) return axis;
+    }
+    return nullptr;
+}
+
+/// The smallest divisor of `number` that is `least` or more; nothing beyond it.
+std::optional<std::int64_t> divisor_from(std::int64_t least, std::int64_t number) {
+    for (std::int64_t divisor = least; divisor <= number; ++divisor) {
+        if (number % divisor == 0) return divisor;
+    }
+    return std::nullopt;
+}
+
 struct Trial {
     PlanText plan;
     Job job;
-    int changes = 0;
+    std::string_view kind;  // of the last change: "zero", "batch"
 };
 
 struct Found {
@@ -81,94 +119,136 @@ struct Found {
 
 class Search {
 public:
-    Search(const Network& network, const Machine& machine, const Plan& plan, const Job& job, Bytes capacity)
-        : network_(network), machine_(machine), capacity_(capacity) {
+    Search(const Network& network, const Machine& machine, const Plan& plan, const Job& job, Bytes capacity,
+           const MemoryOf& memory_of)
+        : network_(network), machine_(machine), capacity_(capacity), memory_of_(memory_of) {
         has_experts_ = std::ranges::any_of(
             network.layers, [](const Layer& layer) { return std::holds_alternative<GroupedMatMul>(layer.op); });
-        const Mesh mesh = make_mesh(plan, job.devices);
-        given_ = {taken_apart(plan, mesh), job, 0};
-        given_.job.global_batch.reset();
-        if (job.global_batch) given_.job.batch_per_device = *job.global_batch / shards(mesh);
+        given_ = {taken_apart(plan, make_mesh(plan, job.devices)), job, {}};
     }
 
     std::vector<Remedy> run() {
         constexpr int most_changes = 3;
-        Trial from = given_;
+        std::vector<Trial> from{given_};
         std::vector<Remedy> remedies;
         for (int changes = 1; changes <= most_changes && remedies.empty(); ++changes) {
-            std::optional<Found> best;
-            for (Trial& trial : changed(from)) {
-                trial.changes = changes;
-                const std::optional<Bytes> memory = taken(trial);
-                if (!memory) continue;
-                if (*memory <= capacity_) remedies.push_back({said(trial), *memory, changes});
-                if (!best || *memory < best->memory) best = Found{std::move(trial), *memory};
+            std::vector<Found> best;  // of each kind of change, the one that saves most
+            for (const Trial& start : from) {
+                std::set<std::string_view> fitting;  // of several changes the mildest of a kind is enough
+                for (Trial& trial : changed(start)) {
+                    const std::optional<Bytes> memory = taken(trial);
+                    if (!memory) continue;
+                    if (*memory <= capacity_ && (fitting.insert(trial.kind).second || changes == 1))
+                        add_once({said(trial), *memory, changes}, remedies);
+                    keep({std::move(trial), *memory}, best);
+                }
             }
-            if (!best) break;
-            from = std::move(best->trial);
+            from = next(std::move(best));
         }
         return remedies;
     }
 
 private:
+    static void add_once(Remedy remedy, std::vector<Remedy>& remedies) {
+        if (std::ranges::find(remedies, remedy.text, &Remedy::text) == remedies.end())
+            remedies.push_back(std::move(remedy));
+    }
+
+    static void keep(Found found, std::vector<Found>& best) {
+        const auto same =
+            std::ranges::find_if(best, [&](const Found& each) { return each.trial.kind == found.trial.kind; });
+        if (same == best.end()) {
+            best.push_back(std::move(found));
+        } else if (found.memory < same->memory) {
+            *same = std::move(found);
+        }
+    }
+
+    /// What further changes are made to.
+    static std::vector<Trial> next(std::vector<Found> best) {
+        constexpr std::size_t kinds = 3;
+        std::ranges::sort(best, {}, &Found::memory);
+        std::vector<Trial> trials;
+        for (std::size_t i = 0; i < std::min(kinds, best.size()); ++i) trials.push_back(std::move(best[i].trial));
+        return trials;
+    }
+
     std::vector<Trial> changed(const Trial& from) const {
         std::vector<Trial> trials;
-        const auto try_plan = [&](auto&& change) {
+        const auto try_plan = [&](std::string_view kind, auto&& change) {
             Trial trial = from;
+            trial.kind = kind;
             if (change(trial.plan)) trials.push_back(std::move(trial));
         };
         for (const char* stage : {"1", "2", "3"}) {
-            try_plan([&](PlanText& plan) {
+            try_plan("zero", [&](PlanText& plan) {
                 AxisText* data = find(plan, "data");
-                if (data == nullptr || data->size == 1 || has(*data, "zero", stage)) return false;
+                if (data == nullptr || data->size == 1 || value_of(*data, "zero") == stage) return false;
                 set(*data, "zero", stage);
                 return true;
             });
         }
-        try_plan([](PlanText& plan) {
-            const auto given = [](const AxisText& axis) {
-                return std::ranges::any_of(axis.options, [](const auto& o) { return o.first == "recompute"; });
-            };
-            if (std::ranges::any_of(plan, given)) return false;
-            set(plan.front(), "recompute", "on");
+        for (const char* what : {"blocks", "on"})
+            try_plan("recompute", [&](PlanText& plan) { return recompute(plan, what); });
+        try_plan("sequence", [](PlanText& plan) {
+            AxisText* tensor = find(plan, "tensor");
+            if (tensor == nullptr || tensor->size == 1 || value_of(*tensor, "sequence") == "on") return false;
+            set(*tensor, "sequence", "on");
             return true;
         });
+        const std::optional<Schedule> now = made(from);
+        std::int64_t before = 1;  // times as many micro-batches as now
         for (const int times : {2, 4, 8}) {
-            try_plan([&](PlanText& plan) { return more_micro_batches(plan, times); });
-            try_plan([&](PlanText& plan) { return give(plan, "tensor", times); });
-            try_plan([&](PlanText& plan) { return give(plan, "pipe", times); });
-            if (has_experts_) try_plan([&](PlanText& plan) { return give(plan, "expert", times); });
+            const std::optional<std::int64_t> more =
+                now ? divisor_from(std::max<std::int64_t>(times, before + 1), micro_batch_size(*now)) : std::nullopt;
+            if (more) try_plan("microbatches", [&](PlanText& plan) { return more_micro_batches(plan, *more, *now); });
+            before = more.value_or(before);
+            try_plan("tensor", [&](PlanText& plan) { return give(plan, "tensor", times); });
+            try_plan("pipe", [&](PlanText& plan) { return give_stages(plan, times, from.job); });
+            if (has_experts_) try_plan("expert", [&](PlanText& plan) { return give(plan, "expert", times); });
         }
-        for (std::int64_t batch = from.job.batch_per_device / 2; batch >= 1; batch /= 2) {
-            trials.push_back(from);
-            trials.back().job.batch_per_device = batch;
-            const std::optional<Bytes> memory = taken(trials.back());
-            if (memory && *memory <= capacity_) break;  // the largest that fits, or all of them do not
-            if (batch > 1) trials.pop_back();
-        }
+        if (now) add_smaller_batch(from, *now, trials);
         if (compute_type(from.job.precision) == DataType::f32) {
             trials.push_back(from);
+            trials.back().kind = "precision";
             trials.back().job.precision = Precision::mixed;
         }
         return trials;
     }
 
-    static bool has(const AxisText& axis, std::string_view option, std::string_view value) {
-        return std::ranges::any_of(axis.options, [&](const auto& o) { return o.first == option && o.second == value; });
+    /// The largest batch that fits, halved by halves, or the smallest where none does. It stays in whole micro-batches.
+    void add_smaller_batch(Trial trial, const Schedule& now, std::vector<Trial>& trials) const {
+        trial.kind = "batch";
+        const bool by_samples = with_option(trial.plan, "microbatch") != nullptr;
+        const std::int64_t unit = by_samples ? micro_batch_size(now) : now.micro_batches;
+        for (std::int64_t units = now.batch_per_rank / unit / 2; units >= 1; units /= 2) {
+            if (trial.job.global_batch) {
+                trial.job.global_batch = units * unit * shards(now.mesh);
+            } else {
+                trial.job.batch_per_device = units * unit;
+            }
+            const std::optional<Bytes> memory = taken(trial);
+            const bool fits = memory && *memory <= capacity_;
+            if (fits || units == 1) trials.push_back(trial);
+            if (fits) break;
+        }
     }
 
-    static bool more_micro_batches(PlanText& plan, int times) {
-        AxisText* axis = find(plan, "pipe") != nullptr ? find(plan, "pipe") : find(plan, "data");
-        if (axis == nullptr) return false;
-        std::int64_t now = axis->name == "pipe" ? axis->size : 1;
-        for (AxisText& any : plan) {
-            for (auto& [name, value] : any.options) {
-                if (name != "microbatches") continue;
-                now = std::stoll(value);
-                axis = &any;
-            }
+    static bool recompute(PlanText& plan, const char* what) {
+        AxisText* axis = place_of(plan, "recompute", {"pipe", "data", "tensor", "context", "expert"});
+        if (axis == nullptr || value_of(*axis, "recompute") == what) return false;
+        set(*axis, "recompute", what);
+        return true;
+    }
+
+    static bool more_micro_batches(PlanText& plan, std::int64_t times, const Schedule& now) {
+        if (AxisText* axis = with_option(plan, "microbatch")) {
+            set(*axis, "microbatch", fmt::format("{}", micro_batch_size(now) / times));
+            return true;
         }
-        set(*axis, "microbatches", fmt::format("{}", times * now));
+        AxisText* axis = place_of(plan, "microbatches", {"pipe", "data"});
+        if (axis == nullptr) return false;
+        set(*axis, "microbatches", fmt::format("{}", times * now.micro_batches));
         return true;
     }
 
@@ -176,26 +256,43 @@ private:
     static bool give(PlanText& plan, const char* name, int times) {
         AxisText* data = find(plan, "data");
         if (data == nullptr || data->size % times != 0) return false;
-        data->size /= times;
+        data->resize(data->size / times);
         if (AxisText* other = find(plan, name)) {
-            other->size *= times;
+            other->resize(other->size * times);
         } else {
-            plan.push_back({name, times});
+            plan.push_back({name, times, fmt::format("{}", times)});
         }
         return true;
     }
 
+    /// The same of a pipeline. It cuts the batch into as many parts as it has stages, or more where these are uneven.
+    static bool give_stages(PlanText& plan, int times, const Job& job) {
+        const bool is_new = find(plan, "pipe") == nullptr;
+        if (!give(plan, "pipe", times)) return false;
+        const bool is_cut = with_option(plan, "microbatches") != nullptr || with_option(plan, "microbatch") != nullptr;
+        if (!is_new || is_cut || job.global_batch) return true;  // of a global batch each copy now has `times` as much
+        const std::optional<std::int64_t> parts = divisor_from(times, job.batch_per_device);
+        if (parts && *parts > times) set(*find(plan, "pipe"), "microbatches", fmt::format("{}", *parts));
+        return true;
+    }
+
     /// Nothing where the plan cannot be.
-    std::optional<Bytes> taken(const Trial& trial) const {
+    std::optional<Schedule> made(const Trial& trial) const {
         try {
-            const Schedule made = make_schedule(network_, machine_, parse_plan(put_together(trial.plan)), trial.job);
-            if (machine_.classes.size() < 2) return made.memory_peak;
-            // Of unlike devices: as if the tightest were as large as `capacity`.
-            const Tightest most = tightest(made, machine_);
-            return total(most.use) * (capacity_ / most.device->memory.value);
+            return make_schedule(network_, machine_, parse_plan(put_together(trial.plan)), trial.job);
         } catch (const InputError&) {
             return std::nullopt;
         }
+    }
+
+    std::optional<Bytes> taken(const Trial& trial) const {
+        const std::optional<Schedule> schedule = made(trial);
+        if (!schedule) return std::nullopt;
+        if (memory_of_) return memory_of_(parse_plan(put_together(trial.plan)), *schedule);
+        if (machine_.classes.size() < 2) return schedule->memory_peak;
+        // Of unlike devices: as if the tightest were as large as `capacity`.
+        const Tightest most = tightest(*schedule, machine_);
+        return total(most.use) * (capacity_ / most.device->memory.value);
     }
 
     std::string said(const Trial& trial) const {
@@ -203,6 +300,9 @@ private:
         const std::string plan = put_together(trial.plan);
         const auto add = [&](std::string option) { text += (text.empty() ? "" : " ") + std::move(option); };
         if (plan != put_together(given_.plan)) add("--plan " + plan);
+        if (trial.job.global_batch != given_.job.global_batch) {
+            add(fmt::format("--global-batch {}", *trial.job.global_batch));
+        }
         if (trial.job.batch_per_device != given_.job.batch_per_device) {
             add(fmt::format("--batch {}", trial.job.batch_per_device));
         }
@@ -214,14 +314,15 @@ private:
     bool has_experts_ = false;
     const Machine& machine_;
     Bytes capacity_;
+    const MemoryOf& memory_of_;
     Trial given_;
 };
 
 }  // namespace
 
 std::vector<Remedy> remedies(const Network& network, const Machine& machine, const Plan& plan, const Job& job,
-                             Bytes capacity) {
-    return Search{network, machine, plan, job, capacity}.run();
+                             Bytes capacity, const MemoryOf& memory_of) {
+    return Search{network, machine, plan, job, capacity, memory_of}.run();
 }
 
 }  // namespace rehearse::schedule

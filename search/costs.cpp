@@ -31,9 +31,14 @@ std::int64_t routed_together(const Network& network) {
 Schedule one_unit(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing,
                   std::int64_t samples) {
     schedule::Plan plan = schedule::parse_plan("data=1");
-    if (sharing.tensor > 1) plan.mesh.axes.push_back({"tensor", sharing.tensor});
-    if (sharing.expert > 1) plan.mesh.axes.push_back({"expert", sharing.expert});
-    if (sharing.context > 1) plan.mesh.axes.push_back({"context", sharing.context});
+    const auto add = [&](const char* axis, std::int64_t size) {
+        if (size == 1) return;
+        plan.mesh.axes.push_back({axis, size});
+        plan.text = fmt::format("{}={}", axis, size);  // what a refusal names: the ranks that share layers
+    };
+    add("tensor", sharing.tensor);
+    add("expert", sharing.expert);
+    add("context", sharing.context);
     plan.methods.edit<RingAttention>().on = sharing.ring;
     plan.sequence = sharing.sequence;
     plan.recompute = sharing.recompute;

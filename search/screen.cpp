@@ -227,7 +227,8 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
     for (std::size_t s = 0; s < stages.size(); ++s) {
         const Stage& stage = stages[s];
         const double updated = search::updated(choices, stage);
-        const bool scattered = choices.zero == 3 || (choices.zero == 2 && choices.micro_batches == 1);
+        const bool scattered =
+            choices.zero == 3 || (choices.zero == 2 && choices.micro_batches == 1 && choices.overlap);
         double bytes = (choices.zero == 3 ? updated + 2 * bucket_bytes / wire : stage.weights) * compute;
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));

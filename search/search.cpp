@@ -289,7 +289,10 @@ private:
         for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(tried(i)));
     }
 
-    void refuse(const std::string& why) {
+    // Nobody has written these plans behind an option: "plan 'tensor=3': ...".
+    void refuse(std::string why) {
+        constexpr std::string_view option = "--plan '";
+        if (why.starts_with(option)) why.replace(0, option.size(), "plan '");
         if (std::ranges::find(result_.refusals, why) == result_.refusals.end()) result_.refusals.push_back(why);
     }
     void say(std::string_view text) const {

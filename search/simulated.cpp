@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "core/error.hpp"
 #include "predict/predict.hpp"
 #include "search/search.hpp"
@@ -23,7 +25,9 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
         const predict::Setup setup = predict::setup_of(predicted, job.devices);
         result.memory = setup.schedule.memory_peak;
         if (result.memory > capacity) {
-            result.refusal = "more memory than a device has, unlike its estimate";
+            const bool given = capacity != rehearse::class_of(machine, 0).memory.value;
+            result.refusal =
+                fmt::format("more memory than {}, unlike its estimate", given ? "was allowed" : "a device has");
             return result;
         }
         const predict::StepTime step = predict::step_of(setup, with_band);

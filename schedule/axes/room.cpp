@@ -8,18 +8,19 @@
 #include "core/index.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
 namespace {
 
-/// Of the classes of one stage (they differ in their samples), the one with the least room.
-std::vector<Tightest> tightest_of_stages(const Schedule& schedule, std::size_t stages, const Machine& machine) {
+/// Of the classes of one stage (of each of its copies, one for each share of samples), the one with the least room.
+std::vector<Tightest> tightest_of_stages(const Schedule& schedule, const Machine& machine) {
     const std::vector<Tightest> classes = tightest_of_classes(schedule, machine);
-    const std::size_t of_a_stage = classes.size() / stages;
-    std::vector<Tightest> worst;
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-        const std::span<const Tightest> own{classes.data() + stage * of_a_stage, of_a_stage};
-        worst.push_back(*std::ranges::max_element(own, {}, &Tightest::share));
+    const std::int64_t of_a_place = std::ssize(classes) / axis_size(schedule.mesh, "pipe");
+    std::vector<Tightest> worst(at(stages(schedule)));
+    for (const Tightest& each : classes) {
+        Tightest& most = worst[at(stage_at(schedule, each.rank_class / of_a_place).stage)];
+        if (most.device == nullptr || each.share() > most.share()) most = each;
     }
     return worst;
 }
@@ -81,7 +82,7 @@ private:
 
 Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part,
                    std::span<const std::vector<double>> costs, const Machine& machine, const StageCut& cut) {
-    std::vector<Tightest> stages = tightest_of_stages(balanced, costs.size(), machine);
+    std::vector<Tightest> stages = tightest_of_stages(balanced, machine);
     if (all_fit(stages)) return balanced;
     RoomFinder finder{part, costs};
     for (int turn = 0; turn < 4; ++turn) {
@@ -89,7 +90,7 @@ Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part,
         if (!other) break;
         ends = *std::move(other);
         Schedule made = cut(ends);
-        stages = tightest_of_stages(made, costs.size(), machine);
+        stages = tightest_of_stages(made, machine);
         if (all_fit(stages)) return made;
     }
     return balanced;

@@ -145,22 +145,23 @@ std::unique_ptr<MethodSteps> steps(StepContext& context, BucketSteps& buckets) {
                                                                 : nullptr;
 }
 
-/// The models of further learners, with what their updates and backward passes keep; where ranks keep the average, that
-/// model, what this rank's is apart from it, and the average's last step.
+/// Each learner has a program with weights, gradients and moments of its own. Where ranks keep the average, that model
+/// lies beside them, the difference of each of the rank's models from it, and the sum of these on its way; with
+/// momentum, where the average was a step ago.
 void add_memory(const Schedule& schedule, const RankClass& rank_class, MemoryUse& use) {
     const Averaging& of = schedule.methods.get<Averaging>();
-    const DataType update = update_type(schedule.precision), compute = compute_type(schedule.precision);
-    const bool average = of.elastic > 0 && schedule.methods.get<Servers>().count == 0;
-    const int more = of.learners - 1, kept = more + (average ? of.momentum > 0 ? 3 : 2 : 0);
-    for (const Bucket& bucket : rank_class.part.buckets) {
-        if (updates_directly(rank_class.part.network, bucket)) continue;
-        const auto whole = static_cast<double>(bucket.elements);
-        use.weights += more * whole * size_of(compute);
-        if (update != compute) use.master_weights += kept * whole * size_of(update);
-        use.optimizer += static_cast<double>(moments(schedule.optimizer)) * kept * whole * size_of(update);
+    if (of.period == 0) return;
+    for (Bytes* kind : {&use.weights, &use.master_weights, &use.gradients, &use.optimizer, &use.activations,
+                        &use.activation_gradients}) {
+        *kind = *kind * of.learners;
     }
-    use.activations = use.activations * of.learners;
-    use.activation_gradients = use.activation_gradients * of.learners;
+    if (of.elastic == 0 || schedule.methods.get<Servers>().count > 0) return;
+    const int kept = 2 + of.learners + (of.momentum > 0 ? 1 : 0);
+    for (const Bucket& bucket : rank_class.part.buckets) {
+        const bool shared = bucket.axis >= 0 && size_of(schedule.mesh, bucket.axis) > 1;
+        if (of.learners == 1 && !shared) continue;  // a model that is alone is its own average
+        use.optimizer += kept * static_cast<double>(bucket.elements) * size_of(update_type(schedule.precision));
+    }
 }
 
 }  // namespace

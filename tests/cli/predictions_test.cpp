@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What scripts rely on in predictions: keys, warnings, how figures of several points go together.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>
+#include <sstream>
 
 #include "tests/cli/json_program.hpp"
 
@@ -228,6 +230,45 @@ TEST_F(Predictions, PredictNamesItsFramework) {
     EXPECT_EQ(chainer["points"][0]["step_s"], by_words["points"][0]["step_s"]);
     EXPECT_GT(chainer["points"][0]["step_s"], plain["points"][0]["step_s"]);
     EXPECT_EQ(run(two + " --framework pytorch").code, 2);
+}
+
+// Each line of what fits, in place of the options that it names, is a prediction of a plan that fits.
+TEST_F(Predictions, WhatIsSaidToFitFits) {
+    const auto expect_all = [&](std::map<std::string, std::string> options, std::string_view one_of_them) {
+        const auto predict = [&](const std::map<std::string, std::string>& with) {
+            std::string line = "predict --no-band";
+            for (const auto& [option, value] : with) line += fmt::format(" {} {}", option, value);
+            return run(line);
+        };
+        const Output refused = predict(options);
+        EXPECT_EQ(refused.code, 4) << refused.out;
+        EXPECT_THAT(refused.err, HasSubstr(one_of_them));
+        std::istringstream lines{refused.err.substr(refused.err.find("it fits with"))};
+        std::string line;
+        std::getline(lines, line);
+        int tried = 0;
+        for (; std::getline(lines, line) && line.starts_with("  --"); ++tried) {
+            std::map<std::string, std::string> with = options;
+            std::istringstream words{line};
+            for (std::string option, value; words >> option && option.starts_with("--") && words >> value;)
+                with[option] = value;
+            EXPECT_EQ(predict(with).code, 0) << line;
+        }
+        EXPECT_GT(tried, 0);
+    };
+    expect_all({{"--model", "vgg16"},
+                {"--machine", "summit"},
+                {"--devices", "6"},
+                {"--plan", "data=6"},
+                {"--global-batch", "1536"}},
+               "--global-batch 768 ");
+    std::map<std::string, std::string> llama{
+        {"--model", "llama3-70b@4096"}, {"--machine", "dgx-h100"}, {"--devices", "64"},    {"--batch", "3"},
+        {"--plan", "data,tensor=8"},    {"--precision", "bf16"},   {"--optimizer", "adam"}};
+    expect_all(llama, "--plan data=8:zero=3:microbatches=3,tensor=8 ");
+    llama["--framework"] = "megatron-core";
+    llama["--batch"] = "4";
+    expect_all(llama, "pipe=4");
 }
 
 // 1,024 images of ResNet-50 are too many for two devices of 16 GB, and not for 32.

@@ -12,6 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 class Search : public Program {
 protected:
@@ -34,6 +35,18 @@ TEST_F(Search, SaysWhatAWholeTrainingTakes) {
         EXPECT_NEAR(plan["training_s"].get<double>(), training, 1e-9 * training);
         EXPECT_NEAR(plan["node_hours"].get<double>(), 2 * training / 3600, 1e-9 * training);
     }
+}
+
+// What is refused is named by what was tried, in no option that the user has not given.
+TEST_F(Search, SaysWhichPlansCannotBe) {
+    const Output output =
+        run("search --model gpt-h96-a6-l8-v1024@64 --machine dgx-a100 --devices 8 --global-batch 8 --top 2 "
+            "--memory-limit 1MB");
+    EXPECT_EQ(output.code, 4) << output.out;
+    EXPECT_THAT(output.err, HasSubstr("no plan was found"));
+    EXPECT_THAT(output.err, Not(HasSubstr("--plan")));
+    EXPECT_THAT(output.err, Not(HasSubstr("data=1'")));
+    EXPECT_THAT(output.err, Not(HasSubstr("than a device has")));
 }
 
 // A plan that a search ranks under a framework is predicted the same under it, and is another than without.

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "models/huggingface/families.hpp"
 #include "models/models.hpp"
 #include "predict/predict.hpp"
 
@@ -37,6 +38,29 @@ TEST(LanguageNetwork, IsToldByItsOperators) {
     EXPECT_TRUE(llama->gated);
     for (const char* other : {"resnet50", "bert-large", "mixtral-8x7b"})
         EXPECT_FALSE(language_model_of(models::load_network(other)).has_value()) << other;
+}
+
+// Llama 3.2 1B: 1,235,814,400 weights in its file on huggingface.co, of which the table of 128,256 words of 2,048
+// numbers is one, read for the words and for their scores. Megatron-Core has it once on one stage, and copies on the
+// first and the last of several.
+TEST(LanguageNetwork, CountsATableThatWordsAndScoresShareOnce) {
+    const Network network = models::huggingface::from_config(
+        R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
+            "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "head_dim": 64, "vocab_size": 128256, "max_position_embeddings": 512, "tie_word_embeddings": true})",
+        "config.json", "tied", {});
+    const auto model = language_model_of(network);
+    ASSERT_TRUE(model.has_value());
+    EXPECT_TRUE(model->tied);
+    const auto weights = [&](std::int64_t pipe, StageIndex stage) {
+        LanguagePlan plan;
+        plan.pipe = pipe;
+        return stage_weights(*model, plan, stage).dense;
+    };
+    const double table = 128256.0 * 2048;
+    EXPECT_EQ(weights(1, StageIndex{0}), 1235814400.0);
+    EXPECT_EQ(weights(2, StageIndex{0}) + weights(2, StageIndex{1}), 1235814400.0 + table);
+    EXPECT_FALSE(language_model_of(models::load_network("llama3-8b@4096"))->tied);
 }
 
 TEST(LanguageNetwork, TakesWhatItsStagesTake) {

@@ -175,6 +175,64 @@ TEST(Memory, OfZeroThreeIsPiecesAndTwoGatheredBuckets) {
     EXPECT_EQ(use("data:zero=3:microbatches=2").gradients, Bytes{4 * 36 * 4});
 }
 
+// A piece of a bucket is enough only where its gradients are scattered before the next ones are made. One rank's piece
+// of four buckets of 72 elements is half of each.
+TEST(Memory, OfZeroTwoIsWholeGradientsWhereTheyAreScatteredAfterTheBackwardPass) {
+    const auto gradients = [](std::string_view plan) { return memory_use(schedule_of(tower(4), plan, 2)).gradients; };
+    EXPECT_EQ(gradients("data:first=1B:bucket=1B:zero=2"), Bytes{4 * 36 * 4});
+    EXPECT_EQ(gradients("data:first=1B:bucket=1B:zero=2:overlap=off"), Bytes{4 * 72 * 4});
+    EXPECT_EQ(gradients("data:first=1B:bucket=1B:zero=1:overlap=off"), Bytes{4 * 72 * 4});
+}
+
+// Two layers of 72 parameters a stage. The first stage's two copies have two of the four micro-batches each; four
+// ranks, of both copies along data, share its gradients, and two those of the second stage.
+TEST(Memory, OfZeroThreeIsPiecesOnCopiesOfAStage) {
+    const Schedule schedule =
+        schedule_of(tower(4), "pipe=3:copies=2+1:microbatches=4:cut=3,data=2:first=1B:bucket=1B:zero=3", 6, 8);
+    ASSERT_EQ(schedule.classes.size(), 3U);
+    EXPECT_EQ(memory_use(schedule, schedule.classes[0]).gradients, Bytes{2 * 72 / 4 * 4});
+    EXPECT_EQ(memory_use(schedule, schedule.classes[1]).gradients, Bytes{2 * 72 / 4 * 4});
+    EXPECT_EQ(memory_use(schedule, schedule.classes[2]).gradients, Bytes{2 * 72 / 2 * 4});
+}
+
+// two_dense has 23 parameters, residual() 94 and running statistics of 4 more numbers. Each learner has a program with
+// all that one rank alone has. Beside these lie the average, each learner's difference from it, the sum of these, and
+// with momentum where the average was.
+TEST(Memory, OfLearnersIsThatOfAsManyPrograms) {
+    for (const Network& network : {two_dense(), residual()}) {
+        SCOPED_TRACE(network.name);
+        const MemoryUse one = memory_use(schedule_of(network, "data", 1, 1));
+        const MemoryUse all = memory_use(schedule_of(network, "data:learners=4", 1, 4));
+        const Bytes whole = static_cast<double>(parameters(network)) * size_of(DataType::f32);
+        EXPECT_EQ(all.weights, 4 * one.weights);
+        EXPECT_EQ(all.gradients, 4 * one.gradients);
+        EXPECT_EQ(all.optimizer, 4 * one.optimizer + 6 * whole);
+    }
+}
+
+// Of the average nobody keeps moments or a second copy: it is a model's f32 numbers, its difference from the rank's
+// own, and the sum of these; one more with momentum.
+TEST(Memory, OfElasticAveragingCountsTheAverageOnce) {
+    const auto use = [](std::string_view plan, Precision precision, Optimizer optimizer) {
+        return memory_use(
+            make_schedule(two_dense(), sixes(), parse_plan(plan),
+                          {.devices = 2, .batch_per_device = 2, .precision = precision, .optimizer = optimizer}));
+    };
+    for (const Precision precision : {Precision::fp32, Precision::mixed}) {
+        for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam}) {
+            SCOPED_TRACE(std::string{to_string(precision)} + " " + std::string{to_string(optimizer)});
+            const MemoryUse own = use("data=2:local=2", precision, optimizer);
+            const MemoryUse average = use("data=2:local=2:elastic=0.1", precision, optimizer);
+            const MemoryUse moving = use("data=2:local=2:elastic=0.1:average_momentum=0.5", precision, optimizer);
+            EXPECT_EQ(average.master_weights, own.master_weights);
+            EXPECT_EQ(average.weights, own.weights);
+            EXPECT_EQ(average.gradients, own.gradients);
+            EXPECT_EQ(average.optimizer, own.optimizer + Bytes{3 * 23.0 * 4});
+            EXPECT_EQ(moving.optimizer, own.optimizer + Bytes{4 * 23.0 * 4});
+        }
+    }
+}
+
 // Two layers of 72 parameters a stage; the first stage has two micro-batches in flight, each with its weights.
 TEST(Memory, OfAnAsynchronousPipelineCountsTheVersionsOfWeights) {
     const Schedule schedule = schedule_of(tower(4), "pipe=2:schedule=pipedream:microbatches=5", 2);

@@ -147,6 +147,29 @@ TEST(Balance, LeavesADeviceRoomForItsLayers) {
     EXPECT_EQ(dense_layers(eight_layers(1e9, 3e9, 1000).classes[1]), 6) << "no cut fits: as if all had room";
 }
 
+// The first stage's two copies share its work, not its weights: balanced by time it has most of the layers. Oracle:
+// each cut, written out.
+TEST(Balance, LeavesCopiesOfAStageRoomForItsLayers) {
+    Machine machine = sixes();
+    DeviceClass& device = machine.classes.emplace_back();
+    device.peak[DataType::f32].value = FlopRate{1e9};
+    device.memory_bandwidth.value = Bandwidth{1e15};
+    Network n{.name = "wide", .layers = {}};
+    int last = add(n, "input", Input{{64}}, {});
+    for (int i = 0; i < 8; ++i) last = add(n, "dense" + std::to_string(i), MatMul{.m = 1, .n = 64, .k = 64}, {last});
+    add(n, "loss", SoftmaxLoss{64}, {last});
+    const auto peak = [&](const std::string& cut, double memory) {
+        device.memory.value = Bytes{memory};
+        const Plan plan = parse_plan("pipe=3:copies=2+1:microbatches=4" + cut);
+        return make_schedule(n, machine, plan, {.devices = 3, .batch_per_device = 64}).memory_peak.value;
+    };
+    std::vector<double> peaks;
+    for (int layers = 1; layers < 9; ++layers) peaks.push_back(peak(":cut=" + std::to_string(layers + 1), 1e12));
+    std::ranges::sort(peaks);
+    ASSERT_GT(peak("", 1e12), peaks[2]);
+    for (const double memory : {peaks[2], peaks[1]}) EXPECT_LE(peak("", memory), memory);
+}
+
 TEST(Balance, NeedsALayerThatComputesForEachStage) {
     EXPECT_THAT(balance(std::vector<double>{0, 1, 0, 1}, 2), ElementsAre(3, 4));
     EXPECT_THROW(static_cast<void>(balance(std::vector<double>{0, 1, 0, 1}, 3)), InputError);

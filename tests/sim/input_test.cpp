@@ -43,6 +43,24 @@ TEST(Input, WaitsOnlyForWhatComputingDoesNotHide) {
     EXPECT_EQ(schedule::sample_size(network).value, 3 * 224 * 224 * 4);
 }
 
+/// Each rank reads its block of an image, as `run` does (Oyama et al. 2020): all of them together the batch, once.
+TEST(Input, OfImagesThatRanksShareIsReadOnce) {
+    Machine machine = four_device_nodes(1);
+    machine.storage = {{"disk", {10.0_GBps, "test"}, true}};
+    for (const char* plan : {"data=4", "data=2,spatial=2", "data=1,spatial=2x2", "data=2,tensor=2"}) {
+        Schedule schedule = schedule::make_schedule(models::load_network("cosmoflow"), machine,
+                                                    schedule::parse_plan(plan), {.devices = 4, .global_batch = 4});
+        schedule::add_input(schedule, {"disk", 1_GB});
+        double read = 0;
+        for (RankIndex rank{0}; rank < 4; ++rank) {
+            for (const Step& step : schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))].steps) {
+                if (const auto* load = std::get_if<Load>(&step.action)) read += load->bytes.value;
+            }
+        }
+        EXPECT_EQ(read, 4e9) << plan;
+    }
+}
+
 /// Each device reads 32 samples of 1 GB from a shared tier, as fast as that is, or one client of it, or its node's NIC
 /// of 10 GB/s for four devices, or the tree above its switch.
 TEST(Input, OfASharedTierComesThroughTheNicsOfTheNode) {
