@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <utility>
 
 #include "calibrate/fit.hpp"
 #include "calibrate/recorded_calls.hpp"
@@ -21,6 +22,49 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 // The schedule's steps of a layer, by pass.
 struct LayerSteps {
     const Step *forward = nullptr, *data = nullptr, *weights = nullptr;
+};
+
+std::int64_t begin_of(const Recording& recording, const RecordedCall& call) {
+    return recording.on_device ? call.at - call.gap : call.at;
+}
+
+// The optimizer's calls of a step as one, as the schedule has them: where its step is (the longest, of several), the
+// others beside it. What lay between them and it closes up, so that nothing overlaps and the step is as long as before.
+// Gradients are set to zero at the loop's start, before the backward pass or after the step, as the program has it.
+class Updates {
+public:
+    explicit Updates(const StepCalls& step) {
+        std::pair<bool, std::int64_t> best{false, -1};
+        for (std::size_t i = 0; i < step.calls; ++i) {
+            const RecordedCall& call = step.call(i);
+            if (call.part != RecordedCall::Part::update) continue;
+            const std::int64_t length = call.busy + call.gap;
+            calls_.push_back({begin_of(*step.recording, call), length});
+            length_ += length;
+            const std::pair fit{step.name(i).starts_with("Optimizer.step"), length};
+            if (fit > best) best = fit, place_ = calls_.back().start;
+        }
+    }
+
+    std::int64_t start() const { return moved(place_); }
+    std::int64_t length() const { return length_; }
+
+    /// Where what began at `time` begins now, ns.
+    std::int64_t moved(std::int64_t time) const {
+        std::int64_t by = 0;
+        for (const Call& call : calls_) {
+            if (call.start < place_ && call.start < time && time <= place_) by -= call.length;
+            if (call.start > place_ && time > place_ && time < call.start) by += call.length;
+        }
+        return time + by;
+    }
+
+private:
+    struct Call {
+        std::int64_t start, length;
+    };
+    std::vector<Call> calls_;
+    std::int64_t place_ = 0, length_ = 0;
 };
 
 class Builder {
@@ -46,7 +90,7 @@ public:
     MatchedRecording build() {
         result_.steps = std::ssize(matched_);
         result_.by_shape = matched_.front().match->by_shape;
-        std::map<const Recording*, int> iterations;  // from 1: the warm-up, 0, was left out
+        std::map<const Recording*, int> iterations;  // from 1: the warm-up is 0
         const auto before = [](const Event& a, const Event& b) {
             return std::tuple(a.iteration, a.rank, a.start.value) < std::tuple(b.iteration, b.rank, b.start.value);
         };
@@ -59,6 +103,7 @@ public:
             if (first == 0) events.reserve(events.size() * matched_.size());
         }
         if (!std::ranges::is_sorted(events, before)) std::ranges::stable_sort(events, before);
+        if (!events.empty() && events.back().iteration >= 2) add_warm_ups();
         add_shares();
         result_.spread = spread();
         add_layers();
@@ -115,22 +160,37 @@ private:
         event.end = event.start + length;
     }
 
+    // The step that steps_of leaves out stays in the timeline as one event, so that who leaves out the first of three
+    // or more iterations (core/iterations.hpp) leaves out this one.
+    void add_warm_ups() {
+        std::vector<Event> warm_ups;
+        const Recording* last = nullptr;
+        for (const Matched& each : matched_) {
+            const Recording* recording = each.step.recording;
+            if (recording == std::exchange(last, recording) || recording->steps.size() < 3) continue;
+            const RecordedStep& first = recording->steps.front();
+            Event& made = warm_ups.emplace_back(event(each.step, 0, first.start, first.end - first.start));
+            made.step = made.pass = "warm-up";
+        }
+        std::ranges::stable_sort(warm_ups, {}, [](const Event& each) { return each.rank; });
+        std::vector<Event>& events = result_.timeline.events;
+        events.insert(events.begin(), warm_ups.begin(), warm_ups.end());
+    }
+
     void add_step(const Matched& matched, int iteration) {
         const StepCalls& step = matched.step;
         const Match& match = *matched.match;
         const Recording& recording = *step.recording;
-        std::int64_t update = 0, update_at = 0;
+        const Updates updates(step);
         RecordedShares shares;
         for (std::size_t i = 0; i < step.calls; ++i) {
             const RecordedCall& call = step.call(i);
-            const std::int64_t length = call.busy + call.gap;
-            const Event made = event(step, iteration, recording.on_device ? call.at - call.gap : call.at, length);
+            const std::int64_t start = begin_of(recording, call);
+            const Event made = event(step, iteration, updates.moved(start), call.busy + call.gap);
             shares.gaps += seconds(call.gap);
             if (call.part == RecordedCall::Part::loader) {
                 shares.loader += seconds(call.busy);
             } else if (call.part == RecordedCall::Part::update) {
-                if (update == 0) update_at = call.at;
-                update += length;
                 shares.update += seconds(call.busy);
             } else if (match.layer[i] != no_layer && add_layer_call(step, call, match.layer[i], made)) {
                 shares.layers += seconds(call.busy);
@@ -141,8 +201,8 @@ private:
         }
         for (auto& [of, made] : merged_) result_.timeline.events.push_back(std::move(made));
         merged_.clear();
-        add_updates(event(step, iteration, update_at, update));
-        add_collectives(step, iteration);
+        add_updates(event(step, iteration, updates.start(), updates.length()));
+        add_collectives(step, iteration, updates);
         const RecordedStep& whole = recording.steps[static_cast<std::size_t>(step.step)];
         shares.step = seconds(whole.end - whole.start);
         shares.exposed = seconds(whole.exposed);
@@ -215,14 +275,14 @@ private:
     }
 
     // In the order of a step where there are as many as in the schedule; else by their kinds.
-    void add_collectives(const StepCalls& step, int iteration) {
+    void add_collectives(const StepCalls& step, int iteration, const Updates& updates) {
         std::vector<const RecordedCollective*> of_step;
         for (const RecordedCollective& each : step.recording->collectives) {
             if (each.step == step.step) of_step.push_back(&each);
         }
         const bool named = of_step.size() == named_.collectives.size();
         for (std::size_t i = 0; i < of_step.size(); ++i) {
-            Event made = event(step, iteration, of_step[i]->start, of_step[i]->end - of_step[i]->start);
+            Event made = event(step, iteration, updates.moved(of_step[i]->start), of_step[i]->end - of_step[i]->start);
             made.stream = Stream::communication;
             made.step = named ? named_.collectives[i] : of_step[i]->kind;
             if (named) made.layer = made.step.substr(0, made.step.find(':'));

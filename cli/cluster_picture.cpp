@@ -12,11 +12,13 @@ namespace rehearse::cli {
 picture::Gantt gantt_of(const std::vector<cluster::Job>& jobs, const cluster::Outcome& outcome,
                         const std::string& machine) {
     const cluster::Figures f = figures(outcome);
-    picture::Gantt gantt{.title = fmt::format("{}: {} jobs on {} devices of {}", to_string(outcome.options.policy),
-                                              jobs.size(), outcome.options.devices, machine),
-                         .subtitle = fmt::format("{} complete, {} in the mean, devices {:.0f} % in use; pale: restarts",
-                                                 f.complete, to_string(f.mean_completion), 100 * f.utilisation),
-                         .lanes = static_cast<std::size_t>(outcome.options.devices)};
+    picture::Gantt gantt{
+        .title = fmt::format("{}: {} jobs on {} devices of {}", to_string(outcome.options.policy), jobs.size(),
+                             outcome.options.devices, machine),
+        .subtitle = fmt::format("{} complete{}, devices {:.0f} % in use; pale: restarts", f.complete,
+                                f.complete > 0 ? fmt::format(", {} in the mean", to_string(f.mean_completion)) : "",
+                                100 * f.utilisation),
+        .lanes = static_cast<std::size_t>(outcome.options.devices)};
     for (const cluster::Job& job : jobs) {
         if (std::ranges::find(gantt.kinds, job.model) == gantt.kinds.end()) gantt.kinds.push_back(job.model);
     }

@@ -14,9 +14,9 @@ Json row_of(const cluster::Outcome& outcome) {
             {"complete", f.complete},
             {"turned_away", f.turned_away},
             {"unfinished", f.unfinished},
-            {"mean_completion_s", f.mean_completion.value},
-            {"p95_completion_s", f.p95_completion.value},
-            {"mean_wait_s", f.mean_wait.value},
+            {"mean_completion_s", seconds_or_null(f.complete, f.mean_completion)},
+            {"p95_completion_s", seconds_or_null(f.complete, f.p95_completion)},
+            {"mean_wait_s", seconds_or_null(f.started, f.mean_wait)},
             {"makespan_s", f.makespan.value},
             {"utilisation", f.utilisation},
             {"restarts", f.restarts},
@@ -42,6 +42,8 @@ Json jobs_of(const std::vector<cluster::Job>& jobs, const cluster::Outcome& outc
 }
 
 }  // namespace
+
+Json seconds_or_null(std::int64_t jobs, Seconds value) { return jobs > 0 ? Json(value.value) : Json{}; }
 
 Table policies_table(const std::string& title) {
     return {"policies",

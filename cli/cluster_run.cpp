@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "cli/cluster_report.hpp"
 #include "cli/command_line.hpp"
 #include "cli/json.hpp"
 #include "cluster/report.hpp"
@@ -22,20 +23,22 @@ Json error_of(double predicted, double measured) { return measured > 0 ? Json(pr
 
 Json row_of(const Ran& ran) {
     const cluster::Figures predicted = figures(ran.predicted), measured = figures(ran.measured);
-    return {{"policy", to_string(ran.measured.options.policy)},
-            {"complete", measured.complete},
-            {"predicted_makespan_s", predicted.makespan.value},
-            {"makespan_s", measured.makespan.value},
-            {"makespan_error", error_of(predicted.makespan.value, measured.makespan.value)},
-            {"predicted_mean_completion_s", predicted.mean_completion.value},
-            {"mean_completion_s", measured.mean_completion.value},
-            {"mean_completion_error", error_of(predicted.mean_completion.value, measured.mean_completion.value)},
-            {"utilisation", measured.utilisation},
-            {"predicted_restarts", predicted.restarts},
-            {"restarts", measured.restarts},
-            {"decisions", ran.measured.decisions},
-            {"start_s", ran.measured.options.start.value},
-            {"restart_s", ran.measured.options.restart.value}};
+    return {
+        {"policy", to_string(ran.measured.options.policy)},
+        {"complete", measured.complete},
+        {"predicted_makespan_s", predicted.makespan.value},
+        {"makespan_s", measured.makespan.value},
+        {"makespan_error", error_of(predicted.makespan.value, measured.makespan.value)},
+        {"predicted_mean_completion_s", seconds_or_null(predicted.complete, predicted.mean_completion)},
+        {"mean_completion_s", seconds_or_null(measured.complete, measured.mean_completion)},
+        {"mean_completion_error",
+         predicted.complete > 0 ? error_of(predicted.mean_completion.value, measured.mean_completion.value) : Json{}},
+        {"utilisation", measured.utilisation},
+        {"predicted_restarts", predicted.restarts},
+        {"restarts", measured.restarts},
+        {"decisions", ran.measured.decisions},
+        {"start_s", ran.measured.options.start.value},
+        {"restart_s", ran.measured.options.restart.value}};
 }
 
 /// Steps of one share, of all jobs of a model: seconds in all, as its mean steps are.

@@ -202,6 +202,7 @@ int make(const Options& options) {
     const std::string text = models::to_toml(machine);
     const Machine read = models::parse_machine(text, options.machine_out + " (not written)");
     replace_file(options.machine_out, text);
+    for (const std::string& note : machine.notes) talk(options.common, fmt::format("note: {}", note));
     talk(options.common,
          fmt::format("{}: {} nodes, {} devices in {}; what it says to be assumed is marked by rehearse "
                      "machines {}",

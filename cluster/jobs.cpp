@@ -32,6 +32,18 @@ std::vector<int> jobs_before(const models::Csv& csv, std::size_t row, const Plac
     return before;
 }
 
+// Why there is no speed of what a job asks for: which bound of the points it is beyond.
+std::string why_none(const Job& job, const Speeds& speeds) {
+    if (job.devices < speeds.least_devices() || job.devices > speeds.most_devices())
+        return fmt::format("speeds are of {} to {} devices", speeds.least_devices(), speeds.most_devices());
+    if (job.batch < job.devices) return "some of them would have no sample";
+    const std::int64_t each = (job.batch + job.devices - 1) / job.devices;
+    const auto [least, most] = speeds.per_device(job.devices);
+    if (least > most)
+        return fmt::format("no samples a device have speeds of both fewer and more devices than {}", job.devices);
+    return fmt::format("{} samples a device, and speeds are of {} to {} there", each, least, most);
+}
+
 }  // namespace
 
 std::vector<Job> read_jobs(std::string_view text, const std::string& origin) {
@@ -79,11 +91,8 @@ void check(const std::vector<Job>& jobs, const SpeedTable& speeds, std::int64_t 
                 fmt::format("job '{}' asks for {} devices, the cluster has {}", job.name, job.devices, devices));
         }
         if (found->second.samples_per_s(job.devices, job.batch) <= 0) {
-            throw InputError(fmt::format(
-                "job '{}': no speed of {} on {} devices with a batch of {}: a device holds {} samples at most, speeds "
-                "go to {} devices",
-                job.name, job.model, job.devices, job.batch, found->second.most_per_device(job.devices),
-                found->second.most_devices()));
+            throw InputError(fmt::format("job '{}': no speed of {} on {} devices with a batch of {}: {}", job.name,
+                                         job.model, job.devices, job.batch, why_none(job, found->second)));
         }
     }
 }

@@ -12,7 +12,6 @@ namespace rehearse::cluster {
 Figures figures(const Outcome& outcome) {
     Figures figures;
     std::vector<double> completions;
-    double started = 0;
     for (const JobResult& job : outcome.jobs) {
         figures.restarts += job.restarts;
         if (job.turned_away) {
@@ -25,7 +24,7 @@ Figures figures(const Outcome& outcome) {
             ++figures.unfinished;
         }
         if (!job.start) continue;
-        ++started;
+        ++figures.started;
         figures.mean_wait += *job.start - job.ready;
     }
     if (!completions.empty()) {
@@ -35,7 +34,7 @@ Figures figures(const Outcome& outcome) {
         std::ranges::nth_element(completions, completions.begin() + place);
         figures.p95_completion = Seconds{completions[static_cast<std::size_t>(place)]};
     }
-    if (started > 0) figures.mean_wait = figures.mean_wait / started;
+    if (figures.started > 0) figures.mean_wait = figures.mean_wait / static_cast<double>(figures.started);
     figures.makespan = outcome.end;
     double trained = 0;
     for (const Span& span : outcome.spans) {

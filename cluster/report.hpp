@@ -9,9 +9,10 @@ namespace rehearse::cluster {
 
 struct Figures {
     std::int64_t complete = 0, turned_away = 0, unfinished = 0;
-    Seconds mean_completion;    // from a job's being ready to its end, of complete jobs
-    Seconds p95_completion;     // of these, the least that 95 % do not exceed
-    Seconds mean_wait;          // until the first devices, of jobs that got some
+    std::int64_t started = 0;   // that got devices
+    Seconds mean_completion;    // from a job's being ready to its end, of complete jobs; means nothing without any
+    Seconds p95_completion;     // of these, the least that 95 % do not exceed; likewise
+    Seconds mean_wait;          // until the first devices, of jobs that got some; likewise
     Seconds makespan;           // until the last job's end, or the simulation's
     double utilisation = 0;     // device time that trained, of all until the makespan
     std::int64_t restarts = 0;  // of all jobs

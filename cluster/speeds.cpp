@@ -75,15 +75,15 @@ Share Speeds::best(std::int64_t devices, BatchRange batches, bool even) const {
     return best;
 }
 
-std::int64_t Speeds::most_per_device(std::int64_t devices) const {
+BatchRange Speeds::per_device(std::int64_t devices) const {
+    const auto range = [](const Row& row) { return BatchRange{row.begin()->first, row.rbegin()->first}; };
     const auto above = rows_.lower_bound(devices);
-    if (above == rows_.end()) return 0;
-    std::int64_t most = above->second.rbegin()->first;
-    if (above->first != devices) {
-        if (above == rows_.begin()) return 0;
-        most = std::min(most, std::prev(above)->second.rbegin()->first);
-    }
-    return most;
+    if (above == rows_.end()) return {0, 0};
+    const BatchRange high = range(above->second);
+    if (above->first == devices) return high;
+    if (above == rows_.begin()) return {0, 0};
+    const BatchRange low = range(std::prev(above)->second);
+    return {std::max(low.least, high.least), std::min(low.most, high.most)};
 }
 
 SpeedTable read_speeds(std::string_view text, const std::string& origin) {

@@ -47,9 +47,12 @@ public:
     /// b / step(b) rises or falls throughout, so only points and ends are looked at. `even`: multiples alone.
     Share best(std::int64_t devices, BatchRange batches, bool even = false) const;
 
+    std::int64_t least_devices() const { return rows_.begin()->first; }
     std::int64_t most_devices() const { return rows_.rbegin()->first; }
-    /// Samples that one device holds at most, where so many work together.
-    std::int64_t most_per_device(std::int64_t devices) const;
+    /// Samples that one device holds at most, where so many work together; 0 where no point is of so many.
+    std::int64_t most_per_device(std::int64_t devices) const { return per_device(devices).most; }
+    /// Samples of one device for which there are speeds, where so many work together; zeros where there are none.
+    BatchRange per_device(std::int64_t devices) const;
 
 private:
     using Row = std::map<std::int64_t, double>;  // seconds by samples a device

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/quoting.hpp"
 #include "core/text.hpp"
 
 namespace rehearse::models {
@@ -184,8 +185,11 @@ void check(const NewMachine& m) {
 std::string to_toml(const NewMachine& m) {
     check(m);
     const bool switched = m.switched && m.device_link && m.devices.value > 1;
-    std::string text = fmt::format(
-        "# Made by rehearse machine new. Figures that say \"assumed\" are nobody's: put what you know in their place.\n"
+    std::string text =
+        "# Made by rehearse machine new. Figures that say \"assumed\" are nobody's: put what you know in their "
+        "place.\n";
+    for (const std::string& note : m.notes) text += fmt::format("# {}.\n", printable(note));
+    text += fmt::format(
         "schema = \"rehearse.machine/1\"\nname = \"{}\"\nsummary = \"{} node{} of {} {}\"\n\n"
         "[[device]]\nname = \"{}\"\nlike = \"{}\"\n\n"
         "[[node]]\nname = \"node\"\ncount = {}\ndevices = [{{ class = \"{}\", name = \"gpu\", count = {} }}]\n",

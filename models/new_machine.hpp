@@ -54,6 +54,7 @@ struct NewMachine {
         Answer<Bandwidth> up{}, global{};
     };
     std::optional<Groups> groups{};
+    std::vector<std::string> notes{};  // what a reader of a tool's text left out or assumed; comments of the file
 };
 
 /// InputError for answers that cannot be together.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ibnetdiscover tells of the switches between nodes: a tree, rails of one, or dragonfly+.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/quoting.hpp"
+#include "models/ibnet_roles.hpp"
 #include "models/ibnet_text.hpp"
 #include "models/new_machine.hpp"
 
@@ -19,105 +22,93 @@ namespace {
 
 constexpr const char* tool = "ibnetdiscover";
 
+using ibnet::components;
+using ibnet::most_cards;
+using ibnet::Nodes;
+using ibnet::Roles;
 using ibnet::Switch;
+using ibnet::taper;
 using ibnet::Text;
 
-/// Which node a port belongs to and which of its cards it is, where the adapters' descriptions say so: "node7 mlx5_2"
-/// begins with the node, and all nodes have as many cards. Empty: they don't.
+/// Which node a port belongs to and which of its cards it is. Empty: the descriptions don't say it.
 using Places = std::map<std::string, std::pair<std::string, std::int64_t>>;
-Places places_of(const Text& text) {
-    using Card = std::tuple<std::size_t, std::string, std::string>;  // short names first: mlx5_2 before mlx5_10
-    std::map<std::string, std::set<Card>> nodes;
-    for (const std::string& card : text.cards) {
-        const auto said = text.described.find(card.substr(0, card.find(':')));
-        if (said == text.described.end()) return {};
-        const std::size_t space = said->second.find(' ');
-        if (space == std::string::npos) return {};
-        const std::string device = said->second.substr(space + 1);
-        nodes[said->second.substr(0, space)].insert({device.size(), device, card});
+
+std::string ports_text(std::int64_t count) { return fmt::format("{} port{}", count, count == 1 ? "" : "s"); }
+
+/// Some of the names, and how many there are.
+std::string listed(const std::vector<std::string>& names) {
+    constexpr std::size_t enough = 3;
+    std::vector<std::string> some;
+    for (std::size_t i = 0; i < std::min(names.size(), enough); ++i) some.push_back(printable(names[i]));
+    return fmt::format("{}{}", fmt::join(some, ", "),
+                       names.size() > enough ? fmt::format(" and {} more", names.size() - enough) : "");
+}
+
+/// The key of the largest count, of equals the largest key.
+template <typename Key, typename Count>
+Key most_frequent(const std::map<Key, Count>& counts) {
+    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    return std::max_element(counts.rbegin(), counts.rend(), less)->first;
+}
+
+/// How many ports the nodes have that are kept: as many as the user said where some have them, else as most ports'
+/// have.
+std::size_t ports_of_a_node(const Nodes& nodes, const Answer<std::int64_t>& nics) {
+    std::map<std::size_t, std::size_t> ports;  // in all, by how many a node has
+    for (const auto& [node, each] : nodes.ports) ports[each.size()] += each.size();
+    const auto told = static_cast<std::size_t>(nics.value);
+    if (!nics.source.empty() && ports.contains(told)) return told;
+    return most_frequent(ports);
+}
+
+/// Of the nodes that have as many cards as each other; the others, which log in or store, leave the text with a note.
+Places places_of(Text& text, NewMachine& machine) {
+    const Nodes nodes = nodes_of(text);
+    if (nodes.unnamed == std::ssize(text.cards)) {
+        const std::string count = machine.nics.source.empty()
+                                      ? "each is counted as a node; --nics N says how many a node has"
+                                      : fmt::format("a node is taken to have {}", machine.nics.value);
+        machine.notes.push_back(fmt::format("{}: the descriptions of {} do not say of which nodes they are: {}", tool,
+                                            ports_text(nodes.unnamed), count));
+        return {};
     }
+    const std::size_t each = ports_of_a_node(nodes, machine.nics);
     Places places;
-    for (const auto& [node, cards] : nodes) {
-        if (cards.size() != nodes.begin()->second.size()) return {};
-        std::int64_t index = 0;
-        for (const Card& card : cards) places[std::get<2>(card)] = {node, index++};
+    std::set<std::string> others;
+    std::vector<std::string> names;
+    for (const auto& [node, ports] : nodes.ports) {
+        if (ports.size() != each) {
+            names.push_back(node);
+            others.insert(ports.begin(), ports.end());
+            continue;
+        }
+        for (std::size_t i = 0; i < each; ++i) places[ports[i]] = {node, static_cast<std::int64_t>(i)};
     }
+    if (others.empty()) return places;
+    take_away(text, others);
+    machine.notes.push_back(fmt::format("{}: {} with {} in all left out, as the other {} nodes have {} each (--nics N)",
+                                        tool, listed(names), ports_text(std::ssize(others)),
+                                        std::ssize(nodes.ports) - std::ssize(names),
+                                        ports_text(static_cast<std::int64_t>(each))));
     return places;
 }
 
-using Names = std::vector<std::string>;
-
-/// Sets of switches that are joined with each other, by links that `counts` lets through.
-template <typename Counts>
-std::vector<std::set<std::string>> components(const Text& text, const Counts& counts) {
-    std::vector<std::set<std::string>> found;
-    std::set<std::string> seen;
-    for (const auto& [name, ignored] : text.switches) {
-        if (seen.contains(name)) continue;
-        Names open{name};
-        std::set<std::string> all{name};
-        while (!open.empty()) {
-            const std::string at = open.back();
-            open.pop_back();
-            for (const auto& [other, trunk] : text.switches.at(at).others) {
-                if (text.switches.contains(other) && counts(at, other) && all.insert(other).second)
-                    open.push_back(other);
-            }
-        }
-        seen.insert(all.begin(), all.end());
-        found.push_back(std::move(all));
+/// The rate that most of the hosts' ports have; 0 where no line says one.
+double rate_of_ports(const Text& text, NewMachine& machine) {
+    std::map<double, std::int64_t> counts;
+    for (const auto& [name, card] : text.cards) {
+        if (card.rate > 0) ++counts[card.rate];
     }
-    return found;
-}
-
-/// Switches as the roles that they have: a leaf has hosts, a spine is joined to a leaf, a core is neither.
-class Roles {
-public:
-    explicit Roles(const Text& text) : text_(text) {
-        for (const auto& [name, each] : text.switches) {
-            if (!each.cards.empty()) leaves_.push_back(name);
-        }
-        groups_ = components(text, [&](const std::string& a, const std::string& b) { return leaf(a) != leaf(b); });
-        // A switch that no leaf is joined to stands alone.
-        std::erase_if(groups_, [&](const auto& group) {
-            return std::ranges::none_of(group, [&](const auto& s) { return leaf(s); });
-        });
-        for (std::size_t g = 0; g < groups_.size(); ++g) {
-            for (const std::string& name : groups_[g]) group_[name] = static_cast<std::int64_t>(g);
-        }
-    }
-    bool leaf(const std::string& name) const { return !text_.switches.at(name).cards.empty(); }
-    const Names& leaves() const { return leaves_; }
-    std::int64_t groups() const { return std::ssize(groups_); }
-    std::int64_t leaves_of_a_group() const { return (std::ssize(leaves_) + groups() - 1) / groups(); }
-    /// -1: a core.
-    std::int64_t group(const std::string& name) const {
-        const auto found = group_.find(name);
-        return found == group_.end() ? -1 : found->second;
-    }
-
-private:
-    const Text& text_;
-    Names leaves_;
-    std::vector<std::set<std::string>> groups_;
-    std::map<std::string, std::int64_t> group_;
-};
-
-std::int64_t most_cards(const Text& text) {
-    std::size_t most = 0;
-    for (const auto& [name, each] : text.switches) most = std::max(most, each.cards.size());
-    return static_cast<std::int64_t>(most);
-}
-
-/// Ports down over ports up of the switches for which `below` and `above` count their ports.
-template <typename Below, typename Above>
-double taper(const Text& text, const Below& below, const Above& above) {
-    double down = 0, up = 0;
-    for (const auto& [name, each] : text.switches) {
-        down += below(name, each);
-        up += above(name, each);
-    }
-    return up > 0 ? std::max(1.0, std::round(100 * down / up) / 100) : 1;
+    if (!text.unknown_rates.empty())
+        machine.notes.push_back(fmt::format("{}: no known rate of a port: {}", tool,
+                                            listed({text.unknown_rates.begin(), text.unknown_rates.end()})));
+    if (counts.empty()) return 0;
+    const double rate = most_frequent(counts);
+    if (counts.size() > 1)
+        machine.notes.push_back(fmt::format("{}: of {} {} run at {}, the others at other rates", tool,
+                                            ports_text(std::ssize(text.cards)), counts[rate],
+                                            to_string(Bandwidth{rate})));
+    return rate;
 }
 
 /// Groups of leaves and spines whose spines are joined to those of every other group, and to no further switch.
@@ -215,19 +206,24 @@ void take_tree(NewMachine& machine, const Text& text, const Roles& roles, std::i
 }  // namespace
 
 NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text_of_tool, const std::string& origin) {
-    const Text text = ibnet::parse(text_of_tool, origin);
-    const Roles roles{text};
-    if (roles.leaves().empty())
+    Text text = ibnet::parse(text_of_tool, origin);
+    if (text.cards.empty())
         throw InputError(fmt::format("{}: no switch with a host: right would be the text of ibnetdiscover", origin));
-    if (text.rate > 0) machine.nic = {Bandwidth{text.rate}, tool};
-    const Places places = places_of(text);
+    const Places places = places_of(text, machine);
+    const Roles roles{text};
+    if (const double rate = rate_of_ports(text, machine); rate > 0) machine.nic = {Bandwidth{rate}, tool};
     std::set<std::string> nodes;
     for (const auto& [card, place] : places) nodes.insert(place.first);
-    if (!nodes.empty() && machine.nics.source.empty())
-        machine.nics = {std::ssize(text.cards) / std::ssize(nodes), tool};
-    const std::int64_t each = std::max<std::int64_t>(1, machine.nics.value);
-    machine.nodes =
-        std::max(machine.nodes, nodes.empty() ? (std::ssize(text.cards) + each - 1) / each : std::ssize(nodes));
+    const std::int64_t of_a_node = nodes.empty() ? machine.nics.value : std::ssize(places) / std::ssize(nodes);
+    const std::int64_t each = std::max<std::int64_t>(1, of_a_node);
+    if (!nodes.empty() && machine.nics.source.empty()) machine.nics = {each, tool};
+    if (machine.nics.value != each)
+        machine.notes.push_back(fmt::format("{}: {} of each node, though a node has {} network cards by {}", tool,
+                                            ports_text(each), machine.nics.value, machine.nics.source));
+    const std::int64_t found = nodes.empty() ? (std::ssize(text.cards) + each - 1) / each : std::ssize(nodes);
+    if (machine.nodes > 1 && machine.nodes != found)
+        machine.notes.push_back(fmt::format("{}: {} nodes, of which {} are taken as told", tool, found, machine.nodes));
+    if (machine.nodes == 1) machine.nodes = found;
     const std::int64_t rails = places.empty() ? 1 : rails_of(text, places);
     machine.rails = rails == 1             ? NewMachine::Rails::none
                     : joined(text, places) ? NewMachine::Rails::joined

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -12,6 +13,7 @@
 #include "calibrate/recorded_prices.hpp"
 #include "calibrate/recorded_timeline.hpp"
 #include "core/error.hpp"
+#include "core/iterations.hpp"
 #include "models/models.hpp"
 #include "prices/prices.hpp"
 
@@ -72,7 +74,8 @@ DeviceClass device() {
 
 class Recorder {
 public:
-    explicit Recorder(int steps) {
+    /// Gradients are set to zero before the call of each step that has this number; nowhere without one.
+    explicit Recorder(int steps, int zeroed_before = -1) : zeroed_before_(zeroed_before) {
         recording_.path = "t.json";
         recording_.texts = {""};
         for (int i = 0; i < steps; ++i) step(i);
@@ -84,7 +87,8 @@ private:
     // One call after the other; of each `time` us, and 1 us idle behind it. In all 64 us a step.
     void step(int number) {
         const std::int64_t start = now_;
-        const auto call = [&](Part part, std::string_view name, std::string_view shapes, std::int64_t sequence,
+        int calls = 0;
+        const auto take = [&](Part part, std::string_view name, std::string_view shapes, std::int64_t sequence,
                               std::int64_t time) {
             RecordedCall made;
             made.part = part;
@@ -98,6 +102,14 @@ private:
             made.gap = us;
             now_ += (time + 1) * us;
             recording_.calls.push_back(made);
+        };
+        const auto zero = [&] {
+            if (calls++ == zeroed_before_) take(Part::update, "Optimizer.zero_grad#SGD.zero_grad", "", -1, 7);
+        };
+        const auto call = [&](Part part, std::string_view name, std::string_view shapes, std::int64_t sequence,
+                              std::int64_t time) {
+            zero();
+            take(part, name, shapes, sequence, time);
         };
         const auto node = [&](std::string_view name, std::int64_t sequence, std::int64_t time) {
             call(Part::backward, fmt::format("autograd::engine::evaluate_function: {}", name), "", sequence, time);
@@ -120,6 +132,7 @@ private:
         node("ConvolutionBackward0", 0, 9);
         call(Part::forward, "aten::mystery", "", 10, 1);
         call(Part::update, "Optimizer.step#SGD.step", "", -1, 4);
+        zero();
         recording_.steps.push_back({start, now_, 0, 0});
     }
     void inner(std::string_view name, std::string_view shapes, std::int64_t time) {
@@ -136,6 +149,7 @@ private:
     }
 
     Recording recording_;
+    int zeroed_before_;
     std::int64_t now_ = 0;
 };
 
@@ -184,6 +198,38 @@ TEST(Recorded, CallsBecomeTheStepsOfASchedule) {
     EXPECT_NEAR(found.shares.step, 64e-6, 1e-12);
     EXPECT_NEAR(found.shares.gaps, 16e-6, 1e-12);
     EXPECT_NEAR(found.shares.unmatched, 2e-6, 1e-12);
+}
+
+// Steps of 64 us, and 8 us in which gradients are set to zero: before the forward pass, before the backward pass or
+// after the optimizer's step. The optimizer's 5 and these 8 us are one event, which nothing else is beside.
+TEST(Recorded, TheOptimizersCallsAreOneEventBesideNoOther) {
+    for (const int before : {0, 6, 16}) {
+        const Recorder recorder(4, before);
+        const Schedule schedule = network();
+        const MatchedRecording found = matched({&recorder.recording(), 1}, schedule, named_steps(schedule));
+        EXPECT_NEAR(times_of(found.timeline)["bucket0:update"], 13, 1e-6) << before;
+        EXPECT_NEAR(summarize(found.timeline).step.value, 72e-6, 1e-12) << before;
+        Seconds update{}, others{};  // when it begins, and when they end
+        for (const Event& event : found.timeline.events) {
+            if (event.iteration != 2) continue;
+            if (event.step == "bucket0:update") update = event.start;
+            if (event.step != "bucket0:update") others = std::max(others, event.end);
+        }
+        EXPECT_NEAR(update.value, others.value, 1e-12) << before;
+    }
+}
+
+// Who compares timelines leaves the first of three or more iterations out: it is the warm-up, which is gone already.
+TEST(Recorded, TheWarmUpIsLeftOutOnce) {
+    const Schedule schedule = network();
+    const auto counted = [&](int steps) {
+        const Recorder recorder(steps);
+        return to_string(iterations(matched({&recorder.recording(), 1}, schedule, named_steps(schedule)).timeline));
+    };
+    EXPECT_EQ(counted(1), "1 iteration");
+    EXPECT_EQ(counted(2), "median of 2 iterations");
+    EXPECT_EQ(counted(3), "median of 2 iterations (the first, a warm-up, left out)");
+    EXPECT_EQ(counted(4), "median of 3 iterations (the first, a warm-up, left out)");
 }
 
 TEST(Recorded, PricesAddUpToTheStep) {

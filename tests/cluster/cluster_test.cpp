@@ -135,6 +135,25 @@ TEST(Speeds, BestIsTheFastestOfAllMultiples) {
     }
 }
 
+TEST(Speeds, SaysWhichBoundAJobIsBeyond) {
+    const SpeedTable speeds{{"net", Speeds({{2, 32, 1_s}, {2, 64, 2_s}, {8, 48, 1_s}, {8, 128, 2_s}})}};
+    const auto asks = [&](std::int64_t devices, std::int64_t batch) {
+        const std::vector<Job> jobs{{.name = "a", .model = "net", .samples = 1, .devices = devices, .batch = batch}};
+        return [=] { check(jobs, speeds, 100); };
+    };
+    const auto says = [](const char* text) { return ThrowsMessage<InputError>(HasSubstr(text)); };
+    EXPECT_THAT(asks(2, 32), says("with a batch of 32: 16 samples a device, and speeds are of 32 to 64 there"));
+    EXPECT_THAT(asks(2, 200), says("100 samples a device, and speeds are of 32 to 64 there"));
+    EXPECT_THAT(asks(4, 132), says("33 samples a device, and speeds are of 48 to 64 there"));
+    EXPECT_THAT(asks(1, 32), says("speeds are of 2 to 8 devices"));
+    EXPECT_THAT(asks(16, 1024), says("speeds are of 2 to 8 devices"));
+    EXPECT_THAT(asks(8, 4), says("some of them would have no sample"));
+    const SpeedTable apart{{"net", Speeds({{2, 8, 1_s}, {8, 48, 1_s}})}};
+    const std::vector<Job> between{{.name = "a", .model = "net", .samples = 1, .devices = 4, .batch = 64}};
+    EXPECT_THAT([&] { check(between, apart, 100); },
+                says("no samples a device have speeds of both fewer and more devices than 4"));
+}
+
 Job job(const char* name, double arrival, double samples, std::int64_t devices, std::int64_t most_devices = 0) {
     return {.name = name,
             .model = "net",
@@ -163,6 +182,9 @@ TEST(Fifo, NobodyOvertakes) {
     EXPECT_DOUBLE_EQ(f.mean_wait.value, (0 + 9 + 18) / 3.0);
     EXPECT_DOUBLE_EQ(f.p95_completion.value, 23);
     EXPECT_DOUBLE_EQ(f.utilisation, 55 / (3.0 * 25));
+    const Figures none = figures(simulate(jobs, speeds, {.policy = Policy::fifo, .devices = 3, .end = 5_s}));
+    EXPECT_EQ(none.complete, 0);
+    EXPECT_EQ(none.started, 1) << "a; b waits for three devices";
 }
 
 TEST(Elastic, SharesDevicesAndPaysForRestarts) {

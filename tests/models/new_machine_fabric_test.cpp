@@ -21,11 +21,13 @@ using testing::ThrowsMessage;
 class Cables {
 public:
     void host(const std::string& leaf, int node, int card) {
-        const std::string name = fmt::format("H-{:04d}{}", node, card);
-        lines_[leaf] +=
-            fmt::format("[{}]\t\"{}\"[1](0c42a1) \t\t# \"gpu{:03d} mlx5_{}\" lid 5 4xNDR\n", ++port_, name, node, card);
-        adapters_ += fmt::format("Ca\t1 \"{}\"\t\t# \"gpu{:03d} mlx5_{}\"\n[1](0c42a1)\t\"S-{}\"[1]\t# lid 3 4xNDR\n",
-                                 name, node, card, leaf);
+        adapter(leaf, fmt::format("H-{:04d}{}", node, card), fmt::format("gpu{:03d} mlx5_{}", node, card));
+    }
+    void adapter(const std::string& leaf, const std::string& name, const std::string& said,
+                 const std::string& rate = "4xNDR") {
+        lines_[leaf] += fmt::format("[{}]\t\"{}\"[1](0c42a1) \t\t# \"{}\" lid 5 {}\n", ++port_, name, said, rate);
+        adapters_ +=
+            fmt::format("Ca\t1 \"{}\"\t\t# \"{}\"\n[1](0c42a1)\t\"S-{}\"[1]\t# lid 3 {}\n", name, said, leaf, rate);
     }
     void join(const std::string& below, const std::string& above, int cables = 1) {
         for (int i = 0; i < cables; ++i) {
@@ -157,6 +159,113 @@ TEST(NewMachineFabric, GroupsBelowCoresAreATree) {
     EXPECT_THAT(machine.tree.value, ElementsAre(3, 2, 3));
     EXPECT_THAT(machine.taper, ElementsAre(1.5, 2, 1));
     EXPECT_EQ(node_count(parse_machine(to_toml(machine), "mine.toml")), 18);
+}
+
+/// Sixteen nodes of a card, eight a leaf, two leaves with two cables to each of two spines.
+Cables sixteen(const std::string& said = "node{:03d} mlx5_0", const std::string& rate = "4xHDR") {
+    Cables cables;
+    for (int node = 0; node < 16; ++node)
+        cables.adapter(fmt::format("leaf{}", node / 8), fmt::format("H-{:04d}", node),
+                       fmt::format(fmt::runtime(said), node), rate);
+    for (const char* leaf : {"leaf0", "leaf1"}) {
+        for (const char* spine : {"spine0", "spine1"}) cables.join(leaf, spine, 2);
+    }
+    return cables;
+}
+
+// A switch of HDR and later shows the part that sums for SHARP as an adapter at a port of its own.
+TEST(NewMachineFabric, AggregationNodesOfSwitchesAreNoHosts) {
+    Cables cables = sixteen();
+    for (const char* each : {"leaf0", "leaf1", "spine0", "spine1"})
+        cables.adapter(each, fmt::format("H-an-{}", each), "Mellanox Technologies Aggregation Node", "4xXDR");
+    NewMachine told;
+    told.nodes = 16;
+    for (const NewMachine& before : {NewMachine{}, told}) {
+        const NewMachine machine = with_ibnetdiscover(before, cables.text(), "fabric.txt");
+        EXPECT_EQ(machine.nodes, 16);
+        EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
+        EXPECT_THAT(machine.taper, ElementsAre(2, 1));
+        EXPECT_EQ(machine.nic.value, Bandwidth{25e9}) << "and not the aggregation nodes' rate";
+        EXPECT_THAT(machine.notes, ElementsAre());
+        EXPECT_EQ(node_count(parse_machine(to_toml(machine), "mine.toml")), 16);
+    }
+    Cables alone;
+    alone.adapter("leaf", "H-an", "Mellanox Technologies Aggregation Node");
+    EXPECT_THAT([&] { with_ibnetdiscover({}, alone.text(), "fabric.txt"); },
+                ThrowsMessage<InputError>(HasSubstr("no switch with a host")));
+}
+
+// Four nodes of four cards at a leaf, and one card each of a login node there and of two that store at a leaf of
+// theirs.
+TEST(NewMachineFabric, NodesOfAnotherNumberOfCardsAreLeftOutWithANote) {
+    Cables cables;
+    for (int node = 0; node < 4; ++node) {
+        for (int card = 0; card < 4; ++card) cables.host("leaf0", node, card);
+    }
+    cables.adapter("leaf0", "H-login", "login1 mlx5_0");
+    cables.adapter("leaf1", "H-store1", "store1 mlx5_0", "4xHDR");
+    cables.adapter("leaf1", "H-store2", "store2 mlx5_0", "4xHDR");
+    for (const char* leaf : {"leaf0", "leaf1"}) cables.join(leaf, "spine", 8);
+    cables.adapter("spine", "H-ufm", "ufm mlx5_0");
+    const NewMachine machine = with_ibnetdiscover({}, cables.text(), "fabric.txt");
+    EXPECT_EQ(machine.nodes, 4);
+    EXPECT_EQ(machine.nics.value, 4);
+    EXPECT_EQ(machine.nic.value, Bandwidth{50e9});
+    EXPECT_THAT(machine.tree.value, ElementsAre()) << "all four at one leaf";
+    EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("login1, store1, store2 and 1 more with 4 ports in all left out, "
+                                                     "as the other 4 nodes have 4 ports each")));
+    const std::string text = to_toml(machine);
+    EXPECT_THAT(text, HasSubstr("# ibnetdiscover: login1, store1"));
+    EXPECT_EQ(node_count(parse_machine(text, "mine.toml")), 4);
+    NewMachine one;
+    one.nics = {1, "as told"};
+    EXPECT_EQ(with_ibnetdiscover(one, cables.text(), "fabric.txt").nodes, 4) << "login1, store1, store2 and ufm";
+}
+
+TEST(NewMachineFabric, DescriptionsOfTheVendorNameNoNode) {
+    const std::string text = sixteen("MT4123 ConnectX6   Mellanox Technologies").text();
+    const NewMachine machine = with_ibnetdiscover({}, text, "fabric.txt");
+    EXPECT_EQ(machine.nodes, 16);
+    EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
+    EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("16 ports do not say of which nodes they are: each is counted")));
+    NewMachine told;
+    told.nics = {4, "as told"};
+    const NewMachine fewer = with_ibnetdiscover(told, text, "fabric.txt");
+    EXPECT_EQ(fewer.nodes, 4);
+    EXPECT_THAT(fewer.tree.value, ElementsAre(2, 2));
+    EXPECT_THAT(fewer.notes, ElementsAre(HasSubstr("a node is taken to have 4")));
+    Cables one = sixteen();
+    one.adapter("leaf0", "H-new", "MT4123 ConnectX6   Mellanox Technologies");
+    EXPECT_EQ(with_ibnetdiscover({}, one.text(), "fabric.txt").nodes, 17) << "a node whose name was not set";
+}
+
+// Lanes of 2.5, 5 and 10 Gbit/s of which 8 bits of 10 are data, of 10.3125, 14.0625 and 25.78125 with 64 of 66.
+TEST(NewMachineFabric, RatesAreWordsOfTheirOwn) {
+    const std::pair<const char*, double> rates[] = {
+        {"4xSDR", 1e9},    {"4xDDR", 2e9},    {"4xQDR", 4e9},   {"4xFDR10", 5e9}, {"4xFDR", 6.8e9}, {"1xEDR", 3.125e9},
+        {"4xEDR", 12.5e9}, {"2xHDR", 12.5e9}, {"12xQDR", 12e9}, {"2xNDR", 25e9},  {"4xXDR", 100e9}};
+    for (const auto& [word, rate] : rates) {
+        const NewMachine machine = with_ibnetdiscover({}, sixteen("node{:03d} mlx5_0", word).text(), "fabric.txt");
+        EXPECT_EQ(machine.nic.value, Bandwidth{rate}) << word;
+        EXPECT_EQ(machine.nic.source, "ibnetdiscover") << word;
+    }
+    const NewMachine unknown = with_ibnetdiscover({}, sixteen("node{:03d} 4xNDR", "4xZDR").text(), "fabric.txt");
+    EXPECT_EQ(unknown.nic.source, "") << "assumed, whatever a description says";
+    EXPECT_THAT(unknown.notes, ElementsAre(HasSubstr("no known rate of a port: 4xZDR")));
+    Cables mixed = sixteen();
+    mixed.adapter("leaf0", "H-fast", "node016 mlx5_0", "4xNDR");
+    const NewMachine most = with_ibnetdiscover({}, mixed.text(), "fabric.txt");
+    EXPECT_EQ(most.nic.value, Bandwidth{25e9});
+    EXPECT_THAT(most.notes, ElementsAre(HasSubstr("of 17 ports 16 run at 25 GB/s")));
+}
+
+TEST(NewMachineFabric, NodesThatWereToldAreTaken) {
+    NewMachine told;
+    told.nodes = 12;
+    const NewMachine machine = with_ibnetdiscover(told, sixteen().text(), "fabric.txt");
+    EXPECT_EQ(machine.nodes, 12);
+    EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
+    EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("16 nodes, of which 12 are taken as told")));
 }
 
 TEST(NewMachineFabric, RefusesFabricsThatCannotBe) {

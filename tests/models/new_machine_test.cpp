@@ -109,6 +109,55 @@ TEST(NewMachine, KeepsLinksPairByPairWhereTheyDiffer) {
     EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("devices 1 and 3: there are 3")));
 }
 
+// Of drivers before 450, which print no NUMA nodes.
+std::string without_numa(const std::string& first, const std::string& second) {
+    return "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tbnxt_re1\tCPU Affinity\n"
+           "GPU0\t X \tNV2\tSYS\tSYS\tPIX\tSYS\t" +
+           first + "\nGPU1\tNV2\t X \tSYS\tSYS\tPIX\tSYS\t" + first + "\nGPU2\tSYS\tSYS\t X \tNODE\tSYS\tPIX\t" +
+           second + "\nGPU3\tSYS\tSYS\tNODE\t X \tSYS\tPIX\t" + second +
+           "\nmlx5_0\tPIX\tPIX\tSYS\tSYS\t X \tSYS\t\nbnxt_re1\tSYS\tSYS\tPIX\tPIX\tSYS\t X \t\n";
+}
+
+TEST(NewMachine, PutsGpusAtProcessorsWithoutNumaNodes) {
+    for (const auto& [first, second] : {std::pair{"0-19,40-59", "20-39,60-79"}, std::pair{"N/A", "N/A"}}) {
+        const NewMachine machine = with_nvidia_topology({}, without_numa(first, second), "topo.txt");
+        EXPECT_EQ(machine.processors, 2) << first;
+        EXPECT_THAT(machine.device_at, ElementsAre(0, 0, 1, 1)) << first;
+        EXPECT_THAT(machine.nic_at, ElementsAre(0, 1)) << first;
+        EXPECT_EQ(device_count(parse_machine(to_toml(machine), "our.toml")), 4);
+    }
+    EXPECT_EQ(with_nvidia_topology({}, without_numa("0-79", "0-79"), "topo.txt").processors, 1)
+        << "the tool says that all cores are as near";
+}
+
+TEST(NewMachine, SaysOfANetworkCardThatNoGpuIsNear) {
+    const char* text =
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\tX\tSYS\tSYS\t0-7\t0\n"
+        "GPU1\tSYS\tX\tSYS\t8-15\t1\nNIC0\tSYS\tSYS\tX\n";
+    const NewMachine machine = with_nvidia_topology({}, text, "topo.txt");
+    EXPECT_EQ(machine.processors, 2);
+    EXPECT_THAT(machine.nic_at, ElementsAre(0));
+    EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("no GPU is near NIC0")));
+}
+
+// GA102: 14.0625 GB/s a link and direction. Of a card that nobody has told us of, 25 GB/s are assumed and said to be.
+TEST(NewMachine, NvLinksAreAsFastAsTheCardHasThem) {
+    const char* text = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tNV4\t0-15\nGPU1\tNV4\tX\t0-15\n";
+    NewMachine machine;
+    machine.device = "rtx3090";
+    const NewMachine known = with_nvidia_topology(machine, text, "topo.txt");
+    EXPECT_EQ(known.device_link->value, Bandwidth{56.25e9});
+    EXPECT_THAT(known.device_link->source,
+                HasSubstr("4 NVLinks of 14.0625 GB/s (NVIDIA's white paper of GA102) between every two"));
+    EXPECT_FALSE(known.switched);
+    EXPECT_THAT(known.notes, ElementsAre());
+    machine.device = "mi210";
+    const NewMachine unknown = with_nvidia_topology(machine, text, "topo.txt");
+    EXPECT_EQ(unknown.device_link->value, Bandwidth{100e9});
+    EXPECT_THAT(unknown.device_link->source, HasSubstr("25 GB/s (assumed of this device)"));
+    EXPECT_THAT(unknown.notes, ElementsAre(HasSubstr("rehearse knows no NVLink of mi210: 25 GB/s a link is assumed")));
+}
+
 TEST(NewMachine, SaysWhatIsAssumed) {
     NewMachine machine;
     machine.nodes = 4;
@@ -180,6 +229,66 @@ TEST(Lstopo, CountsEachCardOnceAtItsSocket) {
         "<topology><object type=\"Machine\"><object type=\"Socket\"/><object type=\"Socket\"/></object></topology>",
         "node.xml");
     EXPECT_EQ(old.packages, 2) << "hwloc 1 calls them so";
+}
+
+/// A machine with these objects in a package, and these outside of it.
+lstopo::Node node_of(const std::string& within, const std::string& outside = "") {
+    return lstopo::parse("<topology version=\"2.0\"><object type=\"Machine\"><object type=\"Package\">" + within +
+                             "</object>" + outside + "</object></topology>",
+                         "node.xml");
+}
+std::string pci(const std::string& objects, const std::string& type = "0302 [10de:2330] [10de:16c1] a1") {
+    return "<object type=\"PCIDev\" pci_type=\"" + type + "\">" + objects + "</object>";
+}
+std::string os_device(const std::string& name, int type, const std::string& within = "") {
+    return "<object type=\"OSDev\" name=\"" + name + "\" osdev_type=\"" + std::to_string(type) + "\">" + within +
+           "</object>";
+}
+
+TEST(Lstopo, CountsCardsOfEachLibraryAndNoneTwice) {
+    for (const char* library : {"rsmi", "nvml"}) {
+        const std::string name = library;
+        EXPECT_EQ(node_of(pci(os_device(name + "0", 1)) + pci(os_device(name + "1", 1))).cards.size(), 2U) << name;
+    }
+    EXPECT_EQ(node_of(pci(os_device("cuda0", 5) + os_device("nvml0", 1))).cards.size(), 1U);
+    EXPECT_EQ(node_of(pci(os_device("ze0", 5, os_device("ze0.0", 5) + os_device("ze0.1", 5)))).cards.size(), 1U)
+        << "parts of one card";
+    EXPECT_EQ(node_of(pci(os_device("card0", 1) + os_device("renderD128", 1), "0300 [1a03:2000] [15d9:1b0f] 41") +
+                      pci(os_device("card1", 1) + os_device("nvml0", 1)))
+                  .cards.size(),
+              1U)
+        << "the screen of the board's management is none";
+}
+
+TEST(Lstopo, AProcessorOfOpenClIsNoCard) {
+    const std::string pocl = os_device("opencl0d0", 5, "<info name=\"OpenCLDeviceType\" value=\"CPU\"/>");
+    const std::string gpus = pci(os_device("cuda0", 5)) + pci(os_device("cuda1", 5));
+    EXPECT_EQ(node_of(gpus, pocl).cards.size(), 2U);
+    EXPECT_EQ(node_of("", pocl).cards.size(), 0U);
+    EXPECT_EQ(node_of(gpus, os_device("opencl0d0", 5) + os_device("opencl0d1", 5)).cards.size(), 2U)
+        << "the same ones, of which OpenCL did not say where they are";
+}
+
+TEST(Lstopo, CardsWithoutAPciDeviceCountByTheirLibrary) {
+    const std::string loose = os_device("cuda0", 5) + os_device("cuda1", 5) + os_device("nvml0", 1);
+    EXPECT_THAT(node_of("", loose).cards, ElementsAre(0, 0));
+    EXPECT_EQ(node_of("", os_device("mlx5_0", 3) + os_device("mlx5_1", 3)).ports.size(), 2U);
+}
+
+TEST(Lstopo, DisplayControllersCountWhereNoLibraryHasADevice) {
+    const lstopo::Node node =
+        node_of(pci("") + pci(os_device("card1", 1)) + pci(os_device("card0", 1), "0300 [1a03:2000] [15d9:1b0f] 41"));
+    EXPECT_EQ(node.cards.size(), 2U);
+    EXPECT_TRUE(node.by_class);
+    EXPECT_FALSE(node_of(pci(os_device("cuda0", 5)) + pci("")).by_class);
+    EXPECT_EQ(node_of(pci(os_device("cuda0", 5)) + pci("")).cards.size(), 1U);
+}
+
+TEST(Lstopo, PortsOfSlingshotCount) {
+    const std::string card = pci(os_device("hsn0", 2) + os_device("cxi0", 3), "0200 [17db:0501] [17db:0000] 00");
+    EXPECT_EQ(node_of(card + pci(os_device("hsn1", 2), "0200 [17db:0501] [17db:0000] 00") + pci(os_device("eth0", 2)))
+                  .ports.size(),
+              2U);
 }
 
 TEST(Lstopo, RefusesWhatIsNoSuchXml) {
