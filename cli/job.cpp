@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/choice.hpp"
 #include "cli/command_line.hpp"
 #include "cli/json.hpp"
@@ -114,6 +116,13 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, con
                    printable(network.name), 100 * guessed);
     }
     return models::fuse(network, fusions);
+}
+
+void say_what_plan_leaves(const Network& network, const Schedule& schedule) {
+    for (const std::string& note : schedule.network.notes) {
+        const bool said = std::ranges::find(network.notes, note) != network.notes.end();
+        if (!said) fmt::print(stderr, "rehearse: note: {}\n", printable(network.name + ": " + note));
+    }
 }
 
 Json configuration(const JobOptions& job) {

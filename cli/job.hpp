@@ -26,6 +26,8 @@ void add_optimizer(CommandLine& app, Optimizer& optimizer);
 /// The network by name or file, fused. What a reader of the figures must know of an imported network goes to stderr:
 /// what was guessed, what an export lost.
 Network load_network(const std::string& name_or_file, std::string_view fuse, const models::ImportOptions& options = {});
+/// What a schedule adds to the notes of its network, on stderr: layers that its plan leaves whole.
+void say_what_plan_leaves(const Network& network, const Schedule& schedule);
 /// --allow-unknown, --unfold and --input, of an .onnx file.
 void add_import(CommandLine& app, models::ImportOptions& options);
 

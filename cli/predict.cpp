@@ -286,6 +286,7 @@ int start(const Options& options) {
     const predict::Prediction prediction = predict::predict(job, [&](std::size_t done, std::int64_t devices) {
         if (options.progress) std::cerr << fmt::format("progress {}/{} {} devices\n", done, numbers.size(), devices);
     });
+    say_what_plan_leaves(job.network, prediction.setup.schedule);
     print(report_of(options, job, prediction), options.common);
     write_plot(options, prediction.points);
     if (!options.trace.empty()) write_trace(options, prediction);

@@ -213,6 +213,7 @@ int show(const Options& options) {
     if (devices < 1) throw InputError(fmt::format("--devices {}: at least 1 is needed", devices));
     const Machine machine = options.machine.empty() ? nameless(devices) : models::load_machine(options.machine);
     const Schedule schedule = make_schedule(network, machine, plan, job_for(options.job, devices));
+    say_what_plan_leaves(network, schedule);
     const schedule::BoxChart chart = schedule::boxes(schedule, ticks);
     print(report_of(options, schedule, chart), options.common);
     if (options.to) write_programs(options, schedule, machine);

@@ -158,6 +158,7 @@ struct Cut {
     int dim = 0;
     int axis = 0;  // of the mesh
     std::int64_t blocks = 1;
+    std::vector<std::int64_t> sizes{};  // of these along `dim`, where they are not alike (fewer heads of keys)
     bool operator==(const Cut&) const = default;
 };
 

@@ -25,12 +25,13 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own,
         if (cut == cuts.end()) {
             for (std::int64_t i = 0; i < whole[dim]; ++i) kept.push_back(i);
         } else {
-            const std::int64_t block = whole[dim] / cut->blocks, piece = own[dim] / cut->blocks;
-            for (std::int64_t b = 0; b < cut->blocks; ++b) {
-                const std::int64_t first = along[at(cut->axis)] * piece;
-                for (std::int64_t i = first; i < first + piece; ++i) {
-                    kept.push_back(i < block ? b * block + i : padding);
-                }
+            std::vector<std::int64_t> sizes = cut->sizes;
+            if (sizes.empty()) sizes.assign(at(cut->blocks), whole[dim] / cut->blocks);
+            std::int64_t begin = 0;
+            for (const std::int64_t size : sizes) {
+                const std::int64_t piece = size * own[dim] / whole[dim], first = along[at(cut->axis)] * piece;
+                for (std::int64_t i = first; i < first + piece; ++i) kept.push_back(i < size ? begin + i : padding);
+                begin += size;
             }
         }
         std::vector<std::int64_t> finer;

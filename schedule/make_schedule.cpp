@@ -148,6 +148,8 @@ Part composed(const Part& outer, Part inner) {
         origin.summed.insert(origin.summed.begin(), before.summed.begin(), before.summed.end());
         origin.transposed = origin.transposed != before.transposed;
     }
+    std::vector<std::string>& notes = inner.network.notes;
+    notes.insert(notes.begin(), outer.network.notes.begin(), outer.network.notes.end());
     return inner;
 }
 
@@ -246,6 +248,7 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     }
 
     const Part part = part_of(schedule.network, plan, schedule.mesh);
+    schedule.network.notes = part.network.notes;
     const auto made = [&](std::span<const int> ends) {
         Schedule one = with_classes(schedule, make_stages(part, ends, plan, schedule), plan, machine, job);
         settle_library_choice(plan, machine, one);

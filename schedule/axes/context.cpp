@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/rotary.hpp"
 #include "schedule/axes/part_maker.hpp"
+#include "schedule/axes/whole_layers.hpp"
 
 namespace rehearse::schedule {
 
@@ -30,10 +34,11 @@ public:
         for (index_ = 0; index_ < network_.layers.size(); ++index_) {
             std::visit([&](const auto& op) { held_[index_] = split(op); }, layer().op);
         }
+        part_.network.notes = notes_of_whole(network_, whole_layers_, {axis_name_, parts_});
         if (attends_) return std::move(part_);
-        throw InputError(
-            fmt::format("network '{}' has no attention whose rows{} {} ranks can share evenly: context needs that",
-                        network_.name, ring_ ? "" : " and heads", parts_));
+        throw InputError(fmt::format(
+            "network '{}' has no attention whose rows{} {} ranks can share evenly{}: context needs that", network_.name,
+            ring_ ? "" : " and heads", parts_, why_not_.empty() ? "" : fmt::format(" ({})", why_not_)));
     }
 
 private:
@@ -117,6 +122,7 @@ private:
                             "leave out sequence=on, or context",
                             network_.name, layer().name));
         }
+        if (is_worth_sharing(layer().op)) whole_layers_.push_back(index_);
         std::vector<int> inputs;
         for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(lying(source(i), false));
         return {made(layer().op, std::move(inputs), {static_cast<int>(index_), 0, {}, {}}), false};
@@ -201,6 +207,25 @@ private:
         mine.m /= parts_;
         return by_rows(mine);
     }
+    /// As who has the weights does, for the same reason: of layers by rows, and refused where that cannot be.
+    Held split(const Shared& op) {
+        const int owner = layer().weights_of;
+        if (!held_[at(owner)].own_rows) return on_all();
+        const Op& repeated = op.op->op;
+        Held made;
+        if (const auto* dense = std::get_if<MatMul>(&repeated)) made = split(*dense);
+        if (const auto* norm = std::get_if<LayerNorm>(&repeated)) made = split(*norm);
+        if (const auto* norm = std::get_if<Normalization>(&repeated)) made = split(*norm);
+        if (!made.own_rows) {
+            throw InputError(
+                fmt::format("network '{}': '{}' has the weights of '{}', of which each of {} ranks computes its rows, "
+                            "and cannot be computed so",
+                            network_.name, layer().name, network_.layers[at(owner)].name, parts_));
+        }
+        Op& own = part_.network.layers[at(made.at)].op;
+        own = Shared{std::make_shared<const SharedOp>(SharedOp{own})};
+        return made;
+    }
     Held split(const LayerNorm& op) { return of_rows(op, &LayerNorm::rows); }
     template <typename Rows>
     Held of_rows(const Rows& op, std::int64_t Rows::*rows, std::vector<Cut> cuts = {}) {
@@ -232,7 +257,8 @@ private:
     /// embeddings turn by a row's place in the whole, which is known where no table says the angles.
     Held split(const Elementwise& op) {
         const auto same_for_rows = [](const Shape& shape) { return shape.size() < 2 || shape.front() == 1; };
-        const bool alike = std::ranges::all_of(op.inputs, [&](const Shape& shape) { return shape == op.shape; });
+        const bool alike = std::ranges::all_of(
+            op.inputs, [&](const Shape& shape) { return shape.size() == 2 && shape.front() == op.shape.front(); });
         const std::optional<Rotation> turned = rotation_of(op);
         const bool by_place = turned && turned->base != 0;
         if (!all_in_rows() || !alike || op.shape.size() != 2 || !std::ranges::all_of(op.weights, same_for_rows) ||
@@ -240,10 +266,26 @@ private:
             return on_all();
         Elementwise mine = op;
         mine.shape.front() /= parts_;
-        for (Shape& input : mine.inputs) input = mine.shape;
+        for (Shape& input : mine.inputs) input = rows_of(input);
         for (Shape& table : mine.constants) {
             if (!same_for_rows(table)) table.front() /= parts_;
         }
+        return by_rows(mine);
+    }
+    /// What takes from each row, or puts into it, alone: some of its columns; numbers beside those of each head.
+    Held split(const Rearrangement& op) {
+        const bool by_columns =
+            op.kind == "slice" && op.numbers.size() == 4 && op.numbers[0] == 0 && op.numbers[2] == 1;
+        const bool by_head = op.kind == "pack" && op.numbers.size() == 1 && op.inputs.size() == 2;
+        const auto has_all_rows = [&](const Shape& shape) {
+            return shape.size() == 2 && shape.front() == op.output.front();
+        };
+        if (!all_in_rows() || !(by_columns || by_head) || op.output.size() != 2 ||
+            !std::ranges::all_of(op.inputs, has_all_rows))
+            return on_all();
+        Rearrangement mine = op;
+        for (Shape& input : mine.inputs) input = rows_of(input);
+        mine.output = rows_of(op.output);
         return by_rows(mine);
     }
     /// The mean over the rank's rows: a part of the mean over all.
@@ -294,10 +336,10 @@ private:
     /// A rank of more ranks than heads of keys has a copy of the one that its queries ask (grouped-query attention).
     Held split(const Attention& op) {
         if (ring_) return in_turns(op);
-        const std::int64_t keys = key_heads(op), copies = keys % parts_ == 0 ? 1 : parts_ / keys;
-        if (!all_in_rows() || op.heads % parts_ != 0 || keys * copies % parts_ != 0) return on_all();
+        const std::int64_t keys = key_heads(op), copies = parts_ / std::gcd(keys, parts_);
         const bool alike = query_width(op) == key_width(op) && key_width(op) == value_width(op);
-        if (op.packed && (!alike || copies > 1)) return on_all();
+        const bool shared = op.heads % parts_ == 0 && op.heads % (keys * copies) == 0;
+        if (!all_in_rows() || !shared || (op.packed && (!alike || copies > 1))) return refused(op);
         Attention mine = op;
         mine.heads /= parts_;
         if (mine.key_heads > 0) mine.key_heads = keys * copies / parts_;
@@ -313,12 +355,28 @@ private:
     }
 
     Held in_turns(const Attention& op) {
-        if (!all_in_rows() || op.keys % parts_ != 0 || (op.causal && op.queries != op.keys)) return on_all();
+        if (!all_in_rows() || op.keys % parts_ != 0 || (op.causal && op.queries != op.keys)) return refused(op);
         Attention mine = op;
         mine.queries /= parts_;
         mine.keys /= parts_;
         attends_ = true;
         return by_rows(mine);
+    }
+
+    /// Attention that every rank computes whole; why, for the first.
+    Held refused(const Attention& op) {
+        if (why_not_.empty()) {
+            why_not_ = all_in_rows() ? fmt::format("'{}' has {} heads, {} of keys, and {} rows", layer().name, op.heads,
+                                                   key_heads(op), op.queries)
+                                     : fmt::format("'{}' reads '{}', which has no rows of a rank", layer().name,
+                                                   network_.layers[at(layer().inputs[first_whole_input()])].name);
+        }
+        return on_all();
+    }
+    std::size_t first_whole_input() {
+        std::size_t input = 0;
+        while (source(input).rows) ++input;
+        return input;
     }
 
     int copied_heads(int from, std::int64_t heads, std::int64_t copies) {
@@ -364,10 +422,12 @@ private:
     bool ring_;
     int pieces_;
     std::vector<std::vector<int>> readers_;
-    std::vector<Held> held_;       // by layer of the whole
-    std::vector<int> weights_at_;  // by layer of the whole: of the part, which has its weights
+    std::vector<Held> held_;                 // by layer of the whole
+    std::vector<std::size_t> whole_layers_;  // of the whole: those that every rank computes, and could share
+    std::vector<int> weights_at_;            // by layer of the whole: of the part, which has its weights
     std::size_t index_ = 0;
     bool attends_ = false;
+    std::string why_not_;  // the first attention is computed whole by all
 };
 
 }  // namespace

@@ -26,12 +26,13 @@ struct ContextAxis {
 ///   pieces on the ranks, each of which has its rows' (Origin::cuts);
 /// - attention needs all rows: an all-to-all gives each rank all rows of its share of the heads, another one brings the
 ///   result's rows back (section 3.1 there), so that a causal mask leaves all ranks as much to do. Heads of keys and
-///   values that are fewer than the ranks are copied before. By a ring a rank's attention is of its own rows alone, and
-///   of the keys and values that come by turns: it needs no heads, and as many queries as keys where it is causal.
+///   values that are no multiple of the ranks are copied before. By a ring a rank's attention is of its own rows alone,
+///   and of the keys and values that come by turns: it needs no heads, and as many queries as keys where it is causal.
 /// - with sequence parallelism (`pieces`) what lies between layers that are cut is cut once more: each tensor rank has
 ///   a block of a rank's block.
-/// What needs a whole sequence otherwise gathers it, and all ranks compute the same from there on. InputError when no
-/// attention has heads, or no sequence rows, that the ranks can share evenly.
+/// What needs a whole sequence otherwise gathers it, and all ranks compute the same until each takes its rows again;
+/// where that is much, the part has a note. InputError when no attention has heads, or no sequence rows, that the ranks
+/// can share evenly, with the reason.
 Part split_context(const Network& network, const ContextAxis& axis);
 
 }  // namespace rehearse::schedule

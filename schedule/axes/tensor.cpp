@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.hpp"
 #include "schedule/axes/tensor_splitter.hpp"
+#include "schedule/axes/whole_layers.hpp"
 
 namespace rehearse::schedule {
 
@@ -35,6 +37,7 @@ Part TensorSplitter::run() {
             fmt::format("network '{}' has no sequence that {} ranks can share evenly: leave out sequence=on",
                         network_.name, parts_));
     }
+    part_.network.notes = notes_of_whole(network_, whole_layers_, {axis_.name, parts_, true});
     return std::move(part_);
 }
 
@@ -43,6 +46,12 @@ bool TensorSplitter::all_lie(Lies as) {
         if (source(i).lies != as) return false;
     }
     return !layer().inputs.empty();
+}
+
+Cut TensorSplitter::cut(int tensor, int dim, const Blocks& blocks) const {
+    const bool alike = std::ranges::adjacent_find(blocks, std::not_equal_to{}) == blocks.end();
+    const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, blocks.size()));
+    return {tensor, dim, axis_.index, count, alike ? std::vector<std::int64_t>{} : blocks};
 }
 
 Origin TensorSplitter::origin(std::vector<Cut> cuts, int tensor) const {
@@ -61,7 +70,7 @@ int TensorSplitter::communicate(Movement movement, const Label& label, int from,
 
 int TensorSplitter::whole(Held& held) {
     if (held.lies == Lies::whole) return held.at;
-    require(held.blocks == 1, "what lies in blocks has one reader, who takes it in pieces");
+    require(held.blocks.empty(), "what lies in blocks has one reader, who takes it in pieces");
     if (held.gathered < 0) {
         const Label label{part_.network.layers[static_cast<std::size_t>(held.at)]};
         held.gathered = communicate(Movement::gather, label, held.at, held.lies == Lies::rows ? 0 : -1);
@@ -76,6 +85,7 @@ int TensorSplitter::features(Held& held) {
 TensorSplitter::Held TensorSplitter::on_all() {
     std::vector<int> inputs;
     for (std::size_t i = 0; i < layer().inputs.size(); ++i) inputs.push_back(whole(source(i)));
+    if (is_worth_sharing(layer().op)) whole_layers_.push_back(index_);
     const Held made{append(layer(), layer().op, std::move(inputs), origin())};
     computed_[index_] = made.at;
     const int owner = layer().weights_of;

@@ -28,15 +28,16 @@ struct TensorAxis {
 /// - attention has some of its heads on each rank, the dense layer before it their queries, keys and values;
 /// - a table of words lies on the ranks in equal shares, whose rows are added up; the scores that share it lie in
 ///   pieces, and the loss gathers three numbers a row from each rank. A vocabulary that the ranks cannot share evenly
-///   is filled up to a multiple of 128 words a rank;
+///   is filled up to a multiple of 128 words a rank, scores of no table likewise;
 /// - of each expert every rank has some columns, then rows, as of a dense layer (not of rows with biases);
+/// - of what a dense layer makes side by side (queries, keys and values; gate and up) a rank has its piece of each;
 /// - what works on each channel by itself stays in pieces; what needs all of them gathers first.
-/// A layer that cannot be cut evenly is computed on every rank. So an MLP or an attention block costs one sum forward
-/// and one backward, as in Megatron-LM. With `sequence` each sum leaves every rank its rows of the sequence, on which
-/// normalization, dropout and additions work; the next layer cut by columns gathers them: as many bytes, less memory.
-/// With TensorSplit::filters convolutions and dense layers are all column parallel: what lies in pieces is gathered
-/// before the next one. With channels all are row parallel: each rank takes its piece of an input that all have.
-/// InputError when no layer can be cut.
+/// A layer that cannot be cut evenly is computed on every rank; where that is much, the part has a note. So an MLP or
+/// an attention block costs one sum forward and one backward, as in Megatron-LM. With `sequence` each sum leaves every
+/// rank its rows of the sequence, on which normalization, dropout and additions work; the next layer cut by columns
+/// gathers them: as many bytes, less memory. With TensorSplit::filters convolutions and dense layers are all column
+/// parallel: what lies in pieces is gathered before the next one. With channels all are row parallel: each rank takes
+/// its piece of an input that all have. InputError when no layer can be cut.
 Part split_tensor(const Network& network, const TensorAxis& axis);
 
 }  // namespace rehearse::schedule

@@ -9,9 +9,10 @@ namespace rehearse::schedule {
 
 namespace {
 
-bool is_rotary(const Op& op) {
-    const auto* turned = std::get_if<Elementwise>(&op);
-    return turned != nullptr && turned->function == "rotary";
+/// Words of each rank's share of so many that the ranks cannot share evenly.
+std::int64_t filled_share(std::int64_t words, std::int64_t parts) {
+    constexpr std::int64_t multiple = 128;
+    return (words + multiple * parts - 1) / (multiple * parts) * multiple;
 }
 
 }  // namespace
@@ -50,9 +51,9 @@ auto TensorSplitter::split(const MatMul& op) -> TensorSplitter::Held {
         mine.bias = false;
         return by_rows(mine, cut(0, 0), op.bias);
     }
-    if (op.n % parts_ != 0) return on_all();
-    mine.n /= parts_;
-    const std::int64_t blocks = blocks_of_output();
+    mine.n = share_of_columns(op);
+    if (mine.n == 0) return on_all();
+    const Blocks blocks = blocks_of_output();
     std::vector<Cut> columns{cut(0, 1, blocks)};
     if (op.bias) columns.push_back(cut(1, 0, blocks));
     auto made = by_columns(mine, std::move(columns));
@@ -83,20 +84,12 @@ auto TensorSplitter::split(const Communication& op) -> TensorSplitter::Held {
     return by_piece(std::move(mine), {}, Lies::features);
 }
 
-/// 3 where the layer makes queries, keys and values for heads that the ranks can share.
-std::int64_t TensorSplitter::blocks_of_output() const {
-    std::size_t at = index_;
-    const auto reader = [&]() -> const Op* {
-        if (readers_[at].size() != 1) return nullptr;
-        at = static_cast<std::size_t>(readers_[at].front());
-        return &network_.layers[at].op;
-    };
-    const Op* op = reader();
-    if (op != nullptr && is_rotary(*op)) op = reader();
-    const auto* heads = op == nullptr ? nullptr : std::get_if<Attention>(op);
-    const bool alike = heads != nullptr && heads->packed && query_width(*heads) == key_width(*heads) &&
-                       key_width(*heads) == value_width(*heads);
-    return alike && heads->heads % parts_ == 0 ? 3 : 1;
+// A vocabulary, of which each row of a sequence has scores, is filled up as a table's is: for the loss alone, and not
+// where that would make a rank's share no smaller than the whole.
+std::int64_t TensorSplitter::share_of_columns(const MatMul& op) const {
+    if (op.n % parts_ == 0) return op.n / parts_;
+    const std::int64_t share = filled_share(op.n, parts_);
+    return op.m > 1 && is_for_loss(index_) && !op.activation && share < op.n ? share : 0;
 }
 
 /// Each rank scores the words of its share of the table.
@@ -127,27 +120,27 @@ auto TensorSplitter::split(const Embedding& op) -> TensorSplitter::Held {
 // to a multiple of 128 a rank, as Megatron-LM's do (make-vocab-size-divisible-by); the loss, and nobody else, may read
 // the scores then, as it knows which words there are.
 std::int64_t TensorSplitter::share_of_table(const Embedding& op) const {
-    constexpr std::int64_t multiple = 128;
     const bool even = op.vocabulary % parts_ == 0;
     for (std::size_t i = 0; i < network_.layers.size(); ++i) {
         if (network_.layers[i].weights_of != static_cast<int>(index_)) continue;
         const auto* dense = std::get_if<MatMul>(&network_.layers[i].op);
         if (dense == nullptr || dense->n != op.vocabulary || (!even && !is_for_loss(i))) return 0;
     }
-    if (even) return op.vocabulary / parts_;
-    return (op.vocabulary + multiple * parts_ - 1) / (multiple * parts_) * multiple;
+    return even ? op.vocabulary / parts_ : filled_share(op.vocabulary, parts_);
 }
 
 bool TensorSplitter::is_for_loss(std::size_t layer) const {
-    return std::ranges::all_of(readers_[layer], [&](int reader) {
-        const auto* loss = std::get_if<SoftmaxLoss>(&network_.layers[static_cast<std::size_t>(reader)].op);
+    return !readers_[layer].empty() && std::ranges::all_of(readers_[layer], [&](int reader) {
+        const auto index = static_cast<std::size_t>(reader);
+        if (std::holds_alternative<Bias>(network_.layers[index].op)) return is_for_loss(index);
+        const auto* loss = std::get_if<SoftmaxLoss>(&network_.layers[index].op);
         return loss != nullptr && loss->image.empty() && loss->class_weights.empty();
     });
 }
 
 /// Each rank attends with its heads.
 auto TensorSplitter::split(const Attention& op) -> TensorSplitter::Held {
-    if (!all_lie(Lies::features) || op.heads % parts_ != 0 || key_heads(op) % parts_ != 0) return on_all();
+    if (!all_lie(Lies::features) || !shares_heads(op)) return on_all();
     Attention mine = op;
     mine.heads /= parts_;
     if (mine.key_heads > 0) mine.key_heads /= parts_;
@@ -172,6 +165,15 @@ auto TensorSplitter::split(const BatchNorm& op) -> TensorSplitter::Held {
     return by_piece(mine, {cut(0, 0), cut(1, 0)}, Lies::features);
 }
 
+/// Of a word, a feature or a channel each, as they lie; or all of them, of each rank's rows.
+auto TensorSplitter::split(const Bias& op) -> TensorSplitter::Held {
+    const bool features = features_in_pieces(0) && op.dim == feature_dim(op.shape);
+    const bool rows = source(0).lies == Lies::rows && op.dim == 1;
+    if (!features && !rows) return on_all();
+    const Bias mine{part_.network.layers[static_cast<std::size_t>(source(0).at)].output, op.dim};
+    return by_piece(mine, rows ? std::vector<Cut>{} : std::vector<Cut>{cut(0, 0)}, source(0).lies);
+}
+
 auto TensorSplitter::split(const LayerNorm& op) -> TensorSplitter::Held {
     if (source(0).lies != Lies::rows) return on_all();
     LayerNorm mine = op;
@@ -182,8 +184,7 @@ auto TensorSplitter::split(const LayerNorm& op) -> TensorSplitter::Held {
 auto TensorSplitter::split(const Normalization& op) -> TensorSplitter::Held {
     if (op.shape.size() != 2 || op.inner != 1) return on_all();
     Normalization mine = op;
-    const bool of_heads = op.sets % op.shape.front() == 0 && op.sets / op.shape.front() % parts_ == 0;
-    if (source(0).lies == Lies::features && of_heads) {  // each rank its heads, all with the same gamma
+    if (source(0).lies == Lies::features && norms_whole_heads(op)) {  // each rank its heads, all with the same gamma
         mine.shape.back() /= parts_;
         mine.sets /= parts_;
         Origin from = origin();
@@ -196,25 +197,13 @@ auto TensorSplitter::split(const Normalization& op) -> TensorSplitter::Held {
     return by_piece(mine, {}, Lies::rows);
 }
 
-/// Numbers beside those of each head, the same for all: each rank puts them beside those of its heads.
-auto TensorSplitter::split(const Rearrangement& op) -> TensorSplitter::Held {
-    const bool by_head = op.kind == "pack" && op.numbers.size() == 1 && op.inputs.size() == 2 && op.output.size() == 2;
-    if (!by_head || op.numbers.front() % parts_ != 0 || source(0).lies != Lies::features) return on_all();
-    Rearrangement mine = op;
-    mine.inputs.front().back() /= parts_;
-    mine.output.back() /= parts_;
-    mine.numbers.front() /= parts_;
-    const int common = communicate(Movement::copy, layer(), whole(source(1)));
-    return {append(layer(), mine, {source(0).at, common}, origin()), Lies::features};
-}
-
 /// Operands of one shape and no trainable tensors: each rank takes its piece. What turns heads turns each rank's heads,
 /// by the same angles.
 auto TensorSplitter::split(const Elementwise& op) -> TensorSplitter::Held {
     const bool alike = std::ranges::all_of(op.inputs, [&](const Shape& shape) { return shape == op.shape; });
     if (!alike || op.inputs.empty() || !op.weights.empty()) return on_all();
     if (is_rotary(op)) {
-        if (!all_lie(Lies::features)) return on_all();
+        if (!all_lie(Lies::features) || !turns_whole_heads(op)) return on_all();
         Elementwise mine = op;
         mine.inputs = {mine.shape = piece_of(op.shape, feature_dim(op.shape), parts_)};
         if (!mine.numbers.empty()) mine.numbers.front() /= static_cast<double>(parts_);  // the heads that are turned

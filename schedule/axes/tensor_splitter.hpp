@@ -23,20 +23,23 @@ public:
     Part run();
 
 private:
+    /// Sizes of tensors that lie one after the other along an output's features, of each of which a rank has its piece;
+    /// of one tensor: empty.
+    using Blocks = std::vector<std::int64_t>;
     /// An output as the ranks hold it: the layer of the part that gives it.
     struct Held {
         int at = -1;
         Lies lies = Lies::whole;
-        std::int64_t blocks = 1;  // in pieces of so many tensors that lie one after the other: q, k and v
-        int gathered = -1;        // the layer that gives the whole, when it has been asked for
-        int copied = -1;          // the layer behind which each rank's columns read it, their gradients summed once
+        Blocks blocks{};    // in pieces of several tensors that lie one after the other: q, k and v
+        int gathered = -1;  // the layer that gives the whole, when it has been asked for
+        int copied = -1;    // the layer behind which each rank's columns read it, their gradients summed once
     };
 
     const Layer& layer() const { return network_.layers[index_]; }
     Held& source(std::size_t input) { return held_[static_cast<std::size_t>(layer().inputs[input])]; }
     bool features_in_pieces(std::size_t input) { return source(input).lies == Lies::features; }
     bool all_lie(Lies as);
-    Cut cut(int tensor, int dim, std::int64_t blocks = 1) const { return {tensor, dim, axis_.index, blocks}; }
+    Cut cut(int tensor, int dim, const Blocks& blocks = {}) const;
     Origin origin(std::vector<Cut> cuts = {}, int tensor = 0) const;
 
     int append(Label label, Op op, std::vector<int> inputs, Origin origin);
@@ -73,6 +76,7 @@ private:
     Held split(const Rearrangement& op);
     Held split(const SoftmaxLoss& op);
     Held split(const BatchNorm& op);
+    Held split(const Bias& op);
     Held split(const LayerNorm& op);
     Held split(const Pool& op);
     Held split(const Dropout& op);
@@ -83,7 +87,19 @@ private:
     Held split(const auto&) { return on_all(); }
     template <typename Elementwise>
     Held split_elementwise(Elementwise op);
-    std::int64_t blocks_of_output() const;
+    Blocks blocks_of_output() const;
+    Blocks blocks_of_packed() const;
+    Blocks blocks_of_slices() const;
+    /// Whether who reads an output, and who reads what that makes, can do with each rank's piece of the features, up to
+    /// attention or a dense layer.
+    bool takes_pieces(int reader) const;
+    bool shares_heads(const Attention& op) const;
+    bool turns_whole_heads(const Elementwise& op) const;
+    bool norms_whole_heads(const Normalization& op) const;
+    Held split_slice(const Rearrangement& op);
+    Held split_beside_heads(const Rearrangement& op);
+    /// Columns of each rank's share of a dense layer; 0: the ranks cannot share it.
+    std::int64_t share_of_columns(const MatMul& op) const;
     /// Words of each rank's share of a table; 0: the ranks cannot share it.
     std::int64_t share_of_table(const Embedding& op) const;
     bool is_for_loss(std::size_t layer) const;
@@ -97,10 +113,15 @@ private:
     std::map<std::size_t, int> tables_cut_;  // layers of the whole -> of the part
     std::vector<int> computed_;              // by layer of the whole: of the part, which has its weights
     Part part_;
+    std::vector<std::size_t> whole_layers_;  // of the whole: those that every rank computes, and could share
     std::size_t index_ = 0;
     bool cut_any_ = false;
 };
 
+inline bool is_rotary(const Op& op) {
+    const auto* turned = std::get_if<Elementwise>(&op);
+    return turned != nullptr && turned->function == "rotary";
+}
 /// The dimension along which channels or features lie: the first of an image, else the last.
 inline std::int64_t feature_dim(const Shape& shape) {
     return shape.size() >= 3 ? 0 : static_cast<std::int64_t>(shape.size()) - 1;

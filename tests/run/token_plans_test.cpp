@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/precision.hpp"
+#include "models/huggingface/families.hpp"
 #include "tests/run/networks.hpp"
 #include "tests/run/train_checked.hpp"
 
@@ -202,6 +203,41 @@ TEST(TokenPlans, WithAVocabularyThatRanksCannotShareGiveTheGradientsOfOneRank) {
     for (const char* plan : plans.at(Communicator::world().size())) {
         SCOPED_TRACE(plan);
         const Result result = train_checked(decoder(8, 301), plan, 4, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
+/// Dense layers that make queries, keys and values, or gate and up, side by side: of each a rank has its part. Heads of
+/// keys are fewer, and the vocabulary is filled up.
+TEST(TokenPlans, OfFusedProjectionsGiveTheGradientsOfOneRank) {
+    const Network network = models::huggingface::from_config(
+        R"({"model_type": "phi3", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+            "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 301, "tie_word_embeddings": false})",
+        "config.json", "fused", {.sizes = {{"tokens", 16}}});
+    const std::map<std::int64_t, std::vector<const char*>> plans{
+        {2, {"tensor", "tensor:sequence=on", "context", "context:ring=on"}},
+        {4, {"tensor:sequence=on", "context=2,tensor=2", "pipe=2:microbatches=2,tensor=2"}},
+        {8, {"data=2,context=2,tensor=2", "pipe=2:microbatches=2,tensor=4:sequence=on"}}};
+    for (const char* plan : plans.at(Communicator::world().size())) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(network, plan, 4, 2);
+        EXPECT_LE(result.gradient_error, result.gradient_tolerance);
+        EXPECT_LT(result.gradient_tolerance, 1e-3);
+    }
+}
+
+/// Blocks that have one set of weights.
+TEST(TokenPlans, OfRepeatedBlocksGiveTheGradientsOfOneRank) {
+    if (Communicator::world().size() != 2) GTEST_SKIP() << "of two ranks";
+    const Network network = models::huggingface::from_config(
+        R"({"model_type": "albert", "architectures": ["AlbertForMaskedLM"], "hidden_size": 32, "embedding_size": 16,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 96,
+            "max_position_embeddings": 64, "hidden_dropout_prob": 0})",
+        "config.json", "repeated", {.sizes = {{"tokens", 16}}});
+    for (const char* plan : {"context", "context:ring=on"}) {
+        SCOPED_TRACE(plan);
+        const Result result = train_checked(network, plan, 4, 2);
         EXPECT_LE(result.gradient_error, result.gradient_tolerance);
         EXPECT_LT(result.gradient_tolerance, 1e-3);
     }

@@ -12,6 +12,7 @@
 #include "models/zoo/transformer.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
+#include "tests/schedule/configs.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -183,6 +184,94 @@ TEST(SplitContext, WithSequenceParallelismCutsBlocksOnceMore) {
             ADD_FAILURE() << plan;
         } catch (const InputError& error) {
             EXPECT_THAT(error.what(), HasSubstr(text));
+        }
+    }
+}
+
+// What takes some columns of each row, or puts numbers beside each head's, works on a rank's rows.
+TEST(SplitContext, TakesApartWhatAFusedLayerMakes) {
+    for (const char* text : {R"({"model_type": "phi3", "hidden_size": 32, "intermediate_size": 48, "vocab_size": 96,
+                                 "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2})",
+                             R"({"model_type": "bloom", "n_embed": 32, "n_layer": 1, "num_attention_heads": 4,
+                                 "vocab_size": 96, "seq_length": 16})",
+                             R"({"model_type": "falcon", "hidden_size": 32, "num_hidden_layers": 1,
+                                 "num_attention_heads": 4, "vocab_size": 96})",
+                             R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 64,
+                                 "num_hidden_layers": 1, "num_attention_heads": 4, "first_k_dense_replace": 1,
+                                 "kv_lora_rank": 16, "q_lora_rank": null, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
+                                 "v_head_dim": 8, "vocab_size": 96})"}) {
+        SCOPED_TRACE(text);
+        const Part part = split_context(of_config(text), {"context", 0, 2});
+        check(part.network);
+        for (const Layer& layer : part.network.layers) {
+            if (const auto* heads = std::get_if<Attention>(&layer.op)) {
+                EXPECT_EQ(heads->heads, 2);
+                EXPECT_EQ(heads->queries, 16);
+            }
+            if (std::holds_alternative<MatMul>(layer.op) || std::holds_alternative<Rearrangement>(layer.op)) {
+                const bool copied = layer.name.ends_with("copies") || layer.name.ends_with("transpose");
+                EXPECT_TRUE(copied || layer.output.front() == 8) << layer.name;
+            }
+            const auto* moved = std::get_if<Communication>(&layer.op);
+            EXPECT_TRUE(moved == nullptr || moved->movement == Movement::all_to_all) << layer.name;
+        }
+    }
+}
+
+// A gate reads all tokens, so that all ranks compute its experts alike, and the part says so; what all tokens share,
+// with a weight of each, is computed by rows.
+TEST(SplitContext, SaysWhatAllRanksCompute) {
+    const Part part = split_context(
+        of_config(R"({"model_type": "qwen2_moe", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+                      "moe_intermediate_size": 16, "shared_expert_intermediate_size": 32, "num_attention_heads": 4,
+                      "num_key_value_heads": 2, "num_experts": 4, "num_experts_per_tok": 2, "vocab_size": 96})"),
+        {"context", 0, 2});
+    check(part.network);
+    EXPECT_EQ(named(part.network, "model.layers.0.mlp.shared_expert.weighed").output, (Shape{8, 32}));
+    EXPECT_THAT(part.network.notes, ElementsAre(HasSubstr("each of the 2 ranks along context has all of "
+                                                          "'model.layers.0.mlp.experts.gate_proj' and of 2 more, ")));
+    EXPECT_THAT(split_context(one_block(), {"context", 0, 2}).network.notes, IsEmpty());
+}
+
+// ALBERT's blocks have one set of weights: each rank's part of their gradient is of its rows in all of them.
+TEST(SplitContext, RepeatsLayersByRows) {
+    const Part part = split_context(of_config(R"({"model_type": "albert", "architectures": ["AlbertForMaskedLM"],
+        "hidden_size": 32, "embedding_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "vocab_size": 96, "max_position_embeddings": 64})"),
+                                    {"context", 0, 2});
+    check(part.network);
+    int repeated = 0;
+    for (const Layer& layer : part.network.layers) {
+        if (!std::holds_alternative<Shared>(layer.op)) continue;
+        EXPECT_EQ(layer.output.front(), 8) << layer.name;
+        EXPECT_GE(layer.weights_of, 0);
+        ++repeated;
+    }
+    EXPECT_EQ(repeated, 8);  // of the second block: four dense layers of attention, two of the mlp, two norms
+}
+
+Network with_heads(std::int64_t heads, std::int64_t key_heads) {
+    return of_config(fmt::format(R"({{"model_type": "llama", "hidden_size": 60, "intermediate_size": 48,
+                                      "num_hidden_layers": 1, "num_attention_heads": {}, "num_key_value_heads": {},
+                                      "vocab_size": 96}})",
+                                 heads, key_heads));
+}
+
+// Of 5 heads of keys, 2 queries each, two ranks have 5 queries each: 2 and a half of the keys, which are 5 of copies.
+TEST(SplitContext, CopiesHeadsOfKeysThatRanksWouldShareInParts) {
+    const Part part = split_context(with_heads(10, 5), {"context", 0, 2});
+    check(part.network);
+    const auto& heads = std::get<Attention>(named(part.network, "model.layers.0.self_attn.attention").op);
+    EXPECT_EQ(heads.heads, 5);
+    EXPECT_EQ(key_heads(heads), 5);
+    for (const auto& [ranks, why] :
+         {std::pair{4, "('model.layers.0.self_attn.attention' has 10 heads, 5 of keys, and 16 rows)"},
+          std::pair{3, "reads 'model.layers.0.self_attn.rotary_q', which has no rows of a rank"}}) {
+        try {
+            split_context(with_heads(10, 5), {"context", 0, ranks});
+            ADD_FAILURE() << ranks;
+        } catch (const InputError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(why));
         }
     }
 }

@@ -2,11 +2,13 @@
 // Tensor parallelism of transformers: heads, sequences, vocabularies, and what their stages hand on.
 #include "schedule/axes/tensor.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "core/gathered_again.hpp"
 #include "models/models.hpp"
@@ -14,6 +16,7 @@
 #include "schedule/axes/stages.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/plan.hpp"
+#include "tests/schedule/configs.hpp"
 #include "tests/schedule/examples.hpp"
 #include "tests/schedule/two_blocks.hpp"
 
@@ -239,6 +242,123 @@ TEST(SplitTransformer, CutsTheHeadsOfLatentAttention) {
     Attention heads{16, 16, 16, 192, true};
     heads.value_size = 128;
     EXPECT_EQ(part.network.layers[static_cast<std::size_t>(at)].op, Op(heads));
+}
+
+// Llama's block, by three dense layers and two; and Phi-3's, by one each.
+std::string blocks_of_llama(std::string_view type, std::int64_t heads, std::int64_t key_heads,
+                            std::int64_t words = 96) {
+    return fmt::format(R"({{"model_type": "{}", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+                            "num_attention_heads": {}, "num_key_value_heads": {}, "vocab_size": {},
+                            "tie_word_embeddings": false}})",
+                       type, heads, key_heads, words);
+}
+
+std::map<Movement, int> movements_of(const Part& part) {
+    std::map<Movement, int> all;
+    for (const Layer& layer : part.network.layers) {
+        if (const auto* moved = std::get_if<Communication>(&layer.op)) ++all[moved->movement];
+    }
+    return all;
+}
+
+const Layer& named(const Part& part, std::string_view name) {
+    return part.network.layers[static_cast<std::size_t>(find_layer(part.network, name).value())];
+}
+const std::vector<Cut>& cuts_of(const Part& part, std::string_view name) {
+    return part.origins[static_cast<std::size_t>(find_layer(part.network, name).value())].cuts;
+}
+
+// As Megatron-LM and vLLM cut what makes queries, keys and values in one, or gate and up: of each a rank's part.
+TEST(SplitTransformer, CutsFusedProjectionsAsTheirParts) {
+    for (const std::int64_t key_heads : {4, 2}) {
+        const Part fused = split_tensor(of_config(blocks_of_llama("phi3", 4, key_heads)), {"tensor", 0, 2});
+        const Part apart = split_tensor(of_config(blocks_of_llama("llama", 4, key_heads)), {"tensor", 0, 2});
+        check(fused.network);
+        EXPECT_EQ(movements_of(fused), movements_of(apart));
+        EXPECT_EQ(parameters(fused.network), parameters(apart.network));
+        EXPECT_EQ(flops(fused.network, Pass::forward), flops(apart.network, Pass::forward));
+        const std::string self = "model.layers.1.self_attn.";
+        EXPECT_EQ(named(fused, self + "attention").op, named(apart, self + "attention").op);
+        EXPECT_EQ(named(fused, self + "keys").output, named(apart, self + "k_proj").output);
+        EXPECT_EQ(named(fused, "model.layers.1.mlp.gated").output, named(apart, "model.layers.1.mlp.gated").output);
+        EXPECT_THAT(fused.network.notes, testing::IsEmpty());
+    }
+}
+
+// 32 columns of queries, then 16 of keys and 16 of values; 48 of gate and of up.
+TEST(SplitTransformer, SaysWhichColumnsOfAFusedProjectionARankHas) {
+    const Part alike = split_tensor(of_config(blocks_of_llama("phi3", 4, 4)), {"tensor", 0, 2});
+    const Part fewer = split_tensor(of_config(blocks_of_llama("phi3", 4, 2)), {"tensor", 0, 2});
+    const char* qkv = "model.layers.0.self_attn.qkv_proj";
+    EXPECT_THAT(cuts_of(alike, qkv), testing::ElementsAre(Cut{0, 1, 0, 3}));
+    EXPECT_THAT(cuts_of(fewer, qkv), testing::ElementsAre(Cut{0, 1, 0, 3, {32, 16, 16}}));
+    EXPECT_THAT(cuts_of(fewer, "model.layers.0.mlp.gate_up_proj"), testing::ElementsAre(Cut{0, 1, 0, 2}));
+    EXPECT_EQ(named(fewer, qkv).output, (Shape{16, 32}));
+    EXPECT_EQ(named(fewer, "model.layers.0.self_attn.values").op,
+              (Op{Rearrangement{"slice", {{16, 32}}, {16, 8}, {0, 24, 1, 1}}}));
+}
+
+// One sum forward for each half of a block, none for queries, keys and values.
+TEST(SplitTransformer, CutsFalconAndBloomAsTheyCutHeads) {
+    const Network bloom = of_config(R"({"model_type": "bloom", "n_embed": 32, "n_layer": 2, "num_attention_heads": 4,
+                                        "vocab_size": 96, "seq_length": 16})");
+    const Network falcon = of_config(R"({"model_type": "falcon", "hidden_size": 32, "num_hidden_layers": 2,
+                                         "num_attention_heads": 4, "num_kv_heads": 2, "vocab_size": 96,
+                                         "new_decoder_architecture": true, "alibi": false, "bias": true})");
+    for (const Network& network : {bloom, falcon}) {
+        const Part part = split_tensor(network, {"tensor", 0, 2});
+        check(part.network);
+        const std::map<Movement, int> all = movements_of(part);
+        EXPECT_EQ(all.at(Movement::gather), 1);  // of the loss's terms
+        EXPECT_EQ(all.at(Movement::sum), 1 + 2 * 2);
+        const std::string self = "transformer.h.1.self_attention.query_key_value";
+        EXPECT_EQ(std::get<Attention>(named(part, self + ".attention").op).heads, 2);
+        EXPECT_EQ(cuts_of(part, self).size(), 2U);  // of weights and biases
+    }
+}
+
+// A head of keys for all queries: half a head on each rank would be turned by wrong angles. The part says so.
+TEST(SplitTransformer, LeavesHeadsWholeThatCannotBeShared) {
+    for (const char* type : {"llama", "phi3"}) {
+        const Part part = split_tensor(of_config(blocks_of_llama(type, 4, 1)), {"tensor", 0, 2});
+        check(part.network);
+        EXPECT_EQ(named(part, "model.layers.0.self_attn.rotary_k").output, (Shape{16, 8})) << type;
+        EXPECT_EQ(std::get<Attention>(named(part, "model.layers.0.self_attn.attention").op).heads, 4) << type;
+        EXPECT_THAT(part.network.notes,
+                    testing::ElementsAre(testing::HasSubstr(
+                        "each of the 2 ranks along tensor has all of 'model.layers.0.self_attn.attention' and of 1 "
+                        "more, ")))
+            << type;
+    }
+}
+
+// As the table's and the tied scores': 301 words on two ranks as 512 with 256 each.
+TEST(SplitTransformer, FillsUpAnUntiedHeadToo) {
+    const Part uneven = split_tensor(of_config(blocks_of_llama("llama", 4, 4, 301)), {"tensor", 0, 2});
+    check(uneven.network);
+    EXPECT_EQ(std::get<MatMul>(named(uneven, "lm_head").op).n, 256);
+    EXPECT_EQ(std::get<SoftmaxTerms>(named(uneven, "loss.terms").op), (SoftmaxTerms{256, 16, 2, 301}));
+    EXPECT_THAT(cuts_of(uneven, "lm_head"), testing::ElementsAre(Cut{0, 1, 0}));
+    // 97 words: 128 on each rank would be more than all of them.
+    const Part few = split_tensor(of_config(blocks_of_llama("llama", 4, 4, 97)), {"tensor", 0, 2});
+    EXPECT_EQ(std::get<MatMul>(named(few, "lm_head").op).n, 97);
+}
+
+// BERT's scores share the table and have biases of their own, which lie as the words do.
+TEST(SplitTransformer, CutsBiasesOfScoresAsTheWords) {
+    for (const std::int64_t words : {300, 301}) {
+        const Part part = split_tensor(of_config(fmt::format(R"({{"model_type": "bert", "hidden_size": 32,
+            "architectures": ["BertForMaskedLM"], "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": {},
+            "intermediate_size": 48, "max_position_embeddings": 64}})",
+                                                             words)),
+                                       {"tensor", 0, 2});
+        check(part.network);
+        const std::int64_t share = words == 300 ? 150 : 256;
+        EXPECT_EQ(named(part, "cls.predictions.decoder.bias").op, (Op{Bias{{16, share}, 1}}));
+        EXPECT_THAT(cuts_of(part, "cls.predictions.decoder.bias"), testing::ElementsAre(Cut{0, 0, 0}));
+        EXPECT_EQ(std::get<SoftmaxTerms>(named(part, "loss.terms").op).classes, share);
+        EXPECT_THAT(part.network.notes, testing::IsEmpty());
+    }
 }
 
 }  // namespace
