@@ -35,6 +35,11 @@ std::string_view without_rank(std::string_view line) {
     return tag ? line.substr(tag->front().size()) : line;
 }
 
+void add_message(FileSamples& samples, Bytes size, Seconds one_way) {
+    samples.messages.push_back({size, one_way});
+    samples.collectives.push_back({std::string{message_kind}, 2, size, one_way, false});
+}
+
 void add_collective(FileSamples& samples, const CollectiveRow& row, const std::string& here) {
     // A chain's hops are not one message: of broadcasts and reductions only sizes count that fill it.
     constexpr Bytes fills_a_chain{1 << 20};

@@ -19,6 +19,9 @@ struct RingRounds {
     double bus_factor() const { return rounds / pieces; }
 };
 
+/// What CollectiveRow calls one message from a rank to another.
+inline constexpr std::string_view message_kind = "message";
+
 /// Of a collective whose size is that of the whole: what an all-reduce sums, an all-gather or gather ends with, a
 /// reduce-scatter or scatter begins with, what one rank of an all-to-all sends to all. Nothing: its name is not known,
 /// or there are no two ranks.

@@ -10,6 +10,7 @@
 #include "calibrate/pieces.hpp"
 #include "core/error.hpp"
 #include "prices/host_model.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
 
@@ -50,6 +51,9 @@ void apply_compute(DeviceClass& device, const Samples& samples) {
 }
 
 constexpr const char* in_overhead = "part of the measured overhead of a message";
+
+// Of a price of which nothing is known.
+constexpr double unknown_error = 0.5;
 
 bool is_ours(const std::string& source) { return source.empty() || source.starts_with("measured"); }
 
@@ -131,17 +135,26 @@ void require_one_class(const Machine& machine) {
                                  machine.name, machine.classes.size()));
 }
 
-// What a link carries at most stays; how much of it messages reach, and how long they take, is new.
-void apply_file(Messaging& messaging, const FileSamples& samples, Bandwidth link) {
-    PieceFit fit = fit_pieces(samples.messages);
-    if (!fit.grows)
-        throw InputError(fmt::format("{}: the time of messages does not grow with their size", samples.where));
-    const std::string where = source(samples.where, fit.samples, fit.error);
-    for (MessagePiece& piece : fit.pieces) piece.source = where;
-    messaging.overhead = {fit.pieces.front().overhead, where};
-    messaging.fraction = {std::min(1.0, fit.pieces.back().rate / link), where};
-    messaging.error = bounded(fit.error);
-    messaging.pieces = std::move(fit.pieces);
+// One sample says nothing of its spread. It is taken from the file's other problems where three or more of them were
+// repeated, and else for as large as that of the price that the machine had before.
+double error_of(const Sample& sample, const std::vector<Sample>& all, const DeviceClass& before) {
+    if (sample.count != 1) return sample.error;
+    std::vector<double> spreads;
+    for (const Sample& other : all) {
+        if (other.count > 2) spreads.push_back(other.error);
+    }
+    constexpr std::size_t enough = 3;
+    if (spreads.size() >= enough) return median(spreads);
+    try {
+        return price(sample.problem, before).error;
+    } catch (const InputError&) {  // a device without figures
+        return unknown_error;
+    }
+}
+
+std::string source_of(const std::string& where, const Sample& sample) {
+    if (sample.count == 1) return fmt::format("measured, {}, 1 sample, its spread is not known", where);
+    return source(where, sample.count, sample.error);
 }
 
 }  // namespace
@@ -160,25 +173,16 @@ Machine machine_of_one(const std::string& name, const std::string& description, 
     return machine;
 }
 
-Machine apply(Machine machine, const FileSamples& samples, Between between) {
-    if (!samples.compute.empty()) require_one_class(machine);
+Machine apply(Machine machine, const FileSamples& samples) {
+    if (samples.compute.empty()) return machine;
+    require_one_class(machine);
+    DeviceClass& device = machine.classes.front();
+    const DeviceClass before = device;
     for (const Sample& sample : samples.compute) {
-        machine.classes.front().measured[to_string(sample.problem)] = {
-            sample.median, bounded(sample.error), sample.count,
-            fmt::format("{} ({})", source(samples.where, sample.count, sample.error), sample.backend)};
+        device.measured[to_string(sample.problem)] = {
+            sample.median, bounded(error_of(sample, samples.compute, before)), sample.count,
+            fmt::format("{} ({})", source_of(samples.where, sample), sample.backend)};
     }
-    if (samples.messages.empty()) return machine;
-    if (between == Between::nodes) {
-        if (node_count(machine) < 2)
-            throw InputError(fmt::format("machine '{}' has one node: its messages are between devices", machine.name));
-        apply_file(machine.across, samples, machine.fabric.link.value);
-        return machine;
-    }
-    Bandwidth narrowest{std::numeric_limits<double>::infinity()};
-    for (const NodeKind& node : machine.nodes) {
-        for (const NodeLink& link : node.links) narrowest = std::min(narrowest, link.bandwidth.value);
-    }
-    apply_file(machine.inside, samples, narrowest);
     return machine;
 }
 

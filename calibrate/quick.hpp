@@ -25,12 +25,9 @@ std::string doubt_of_messages(const Samples& samples);
 /// A machine of one node with one device, to be measured: its class, too, is called `name`.
 Machine machine_of_one(const std::string& name, const std::string& description, Bytes memory);
 
-/// Whose messages a file tells of.
-enum class Between { devices, nodes };
-
-/// `machine` with the prices of problems and the messages that a file holds; what it does not hold stays. InputError as
-/// above, for messages between the nodes of a machine that has one, and for messages whose time does not grow with
-/// their size.
-Machine apply(Machine machine, const FileSamples& samples, Between between);
+/// `machine` with the prices of problems that a file holds; what it does not hold stays. The error of a problem that
+/// was measured once is the median spread of the file's problems that were repeated, or that of the machine's own
+/// price. InputError as above.
+Machine apply(Machine machine, const FileSamples& samples);
 
 }  // namespace rehearse::calibrate

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "calibrate/collective_lines.hpp"
@@ -35,6 +36,11 @@ constexpr std::array osu_tests{OsuTest{"Reduce_scatter", "reduce_scatter", false
                                OsuTest{"Gather", "gather", true},
                                OsuTest{"Reduce", "reduce", false}};
 
+std::size_t decimals_of(std::string_view number) {
+    const std::size_t point = number.find('.');
+    return point == std::string_view::npos ? 0 : number.size() - point - 1;
+}
+
 class OsuReader {
 public:
     OsuReader(const std::string& origin, std::int64_t ranks) : origin_(origin), ranks_(ranks) {}
@@ -43,12 +49,21 @@ public:
         each_line(text, origin_, [&](std::string_view line, const std::string& here) {
             const std::vector<std::string_view> words = words_of(line);
             if (!words.empty() && words.front().starts_with('#')) {
-                if (line.find("OSU") != std::string_view::npos) title_ = line;
+                if (line.find("OSU") != std::string_view::npos) {
+                    title_ = line;
+                    decimals_.reset();
+                }
                 return;
             }
-            if (words.size() < 2 || title_.empty()) return;
+            if (words.empty() || title_.empty()) return;
+            if (is_last(line, text) && cut_off(words)) {
+                samples_.skipped.push_back(fmt::format("{}: the text ends within this row: cut off", here));
+                return;
+            }
+            if (words.size() < 2) return;
             const auto size = number_of(words[0]), value = number_of(words[1]);
             if (!size || !value || !(*size > 0) || !(*value > 0)) return;
+            decimals_ = decimals_of(words[1]);
             if (std::ranges::find(words, "Fail") != words.end()) {  // -c: the column "Validation"
                 samples_.skipped.push_back(fmt::format("{}: its validation failed: a time of nothing", here));
             } else {
@@ -59,6 +74,12 @@ public:
     }
 
 private:
+    // Of the last row where no newline ends it: all numbers of a table have as many decimals.
+    bool cut_off(const std::vector<std::string_view>& words) const {
+        if (!number_of(words[0])) return false;
+        return words.size() < 2 || (words.size() == 2 && decimals_ && decimals_of(words[1]) != *decimals_);
+    }
+
     bool titled(std::string_view part) const { return title_.find(part) != std::string_view::npos; }
 
     void row(double size, double value, const std::string& here) {
@@ -70,10 +91,10 @@ private:
         constexpr double window = 65536;  // from here on a window in flight fills the link
         const bool many = titled("Multi");
         if (titled("Latency Test") && !many && !other) {
-            samples_.messages.push_back({Bytes{size}, Seconds{value * 1e-6}});
+            add_message(samples_, Bytes{size}, Seconds{value * 1e-6});
         } else if (titled("Bandwidth Test") && !many) {
             const double one_way = titled("Bi-") ? value / 2 : value;  // both directions together
-            if (size >= window) samples_.messages.push_back({Bytes{size}, Seconds{size / (one_way * 1e6)}});
+            if (size >= window) add_message(samples_, Bytes{size}, Seconds{size / (one_way * 1e6)});
         } else {
             throw InputError(
                 fmt::format("{}: '{}': of OSU, latency, bandwidth (of one pair, one or both ways) and blocking "
@@ -94,6 +115,7 @@ private:
     const std::string& origin_;
     std::int64_t ranks_;
     std::string_view title_;
+    std::optional<std::size_t> decimals_;  // of the last row's number
     FileSamples samples_;
 };
 
@@ -164,7 +186,8 @@ FileSamples read_inspector(std::string_view text, const std::string& origin) {
         if (!(us > 0)) throw InputError(fmt::format("{}: coll_exec_time_us is {}: above 0", here, us));
         if (samples.where.empty() && record.contains("metadata"))
             samples.where = record["metadata"].value("hostname", "");
-        const CollectiveRow row{kind, ranks, whole_of(kind, bytes, ranks), Seconds{us * 1e-6}, false};
+        const CollectiveRow row{
+            kind, ranks, whole_of(kind, bytes, ranks), Seconds{us * 1e-6}, false, whole_number(header, "nnodes", here)};
         const auto [place, fresh] = shortest.try_emplace(
             {header.value("id", ""), whole_number(perf, "coll_sn", here), name}, std::pair(row, here));
         if (!fresh && row.time < place->second.first.time) place->second = {row, here};

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "calibrate/collective_lines.hpp"
 #include "calibrate/fit.hpp"
 #include "calibrate/read_collectives.hpp"
 #include "core/error.hpp"
@@ -68,6 +69,13 @@ void keep_fastest(std::vector<Sample>& samples) {
 
 bool is_aggregate(const Json& row) { return row.value("run_type", "iteration") == "aggregate"; }
 
+// Why a benchmark has no time; "" where it has one.
+std::string_view not_timed(const Json& row) {
+    if (row.value("error_occurred", false)) return "it ended with an error";
+    if (row.value("skipped", false)) return "it was skipped";  // SkipWithMessage, since version 1.8
+    return "";
+}
+
 FileSamples read_json(std::string_view text, const std::string& origin) {
     const Json document = Json::parse(text, nullptr, false);
     if (!document.is_object() || !document.contains("benchmarks"))
@@ -84,13 +92,16 @@ FileSamples read_json(std::string_view text, const std::string& origin) {
     // --benchmark_report_aggregates_only leaves nothing but these: of the medians, each is a sample.
     const bool aggregates = std::ranges::all_of(document["benchmarks"], is_aggregate);
     for (const Json& row : document["benchmarks"]) {
-        if (row.value("error_occurred", false)) continue;
+        if (const std::string_view why = not_timed(row); !why.empty()) {
+            samples.skipped.push_back(fmt::format("{}: {}", row.value("name", ""), why));
+            continue;
+        }
         if (is_aggregate(row) && !(aggregates && row.value("aggregate_name", "") == "median")) continue;
         const std::string name = row.value(aggregates ? "run_name" : "name", "");
         const double seconds = seconds_of(row, origin);
         if (!(seconds > 0)) throw InputError(fmt::format("{}: benchmark '{}' took {} s", origin, name, seconds));
         if (const auto bytes = message_size(name)) {
-            if (name.find("/mpi/") == std::string::npos) samples.messages.push_back({Bytes{*bytes}, Seconds{seconds}});
+            if (name.find("/mpi/") == std::string::npos) add_message(samples, Bytes{*bytes}, Seconds{seconds});
         } else {
             by_name[name].push_back(seconds);
         }
@@ -114,7 +125,7 @@ FileSamples read_samples(std::string_view text, const std::string& origin, std::
     } else if (text.find("OSU ") != std::string_view::npos) {
         samples = read_osu(text, origin, ranks);
     } else if (text.find("busbw") != std::string_view::npos) {
-        samples = read_nccl(text, origin);
+        samples = read_nccl(text, origin, ranks);
     } else {
         throw InputError(fmt::format(
             "{}:1: neither JSON of Google Benchmark or NCCL Inspector, nor the text of nccl-tests or of the OSU "

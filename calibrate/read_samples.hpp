@@ -12,13 +12,15 @@
 
 namespace rehearse::calibrate {
 
-/// A collective's time as a benchmark tells it; `bytes`: of the whole (collective_times.hpp).
+/// A collective's time as a benchmark tells it; `bytes`: of the whole (collective_times.hpp). Of the kind "message" it
+/// is one from a rank to another.
 struct CollectiveRow {
     std::string kind;
     std::int64_t ranks = 0;
     Bytes bytes{};
     Seconds time{};
     bool in_place = false;
+    std::int64_t hosts = 0;  // that its ranks are on; 0: the benchmark does not tell
 };
 
 struct FileSamples {
@@ -26,13 +28,13 @@ struct FileSamples {
     std::vector<Sample> compute;
     std::vector<MessageSample> messages;
     std::vector<std::string> skipped;          // what stands in the file and is of no use here, with the reason
-    std::vector<CollectiveRow> collectives{};  // what `messages` were made of
+    std::vector<CollectiveRow> collectives{};  // what `messages` were made of, one each
 };
 
 /// A benchmark's name is a problem, "/" and who ran it; "p2p:n2:1024B:f32/comm/direct" is a message. A collective
 /// among n ranks (of nccl-tests, OSU, NCCL Inspector) counts as a ring's rounds (collective_times.hpp), sums included.
-/// `ranks`: of OSU's collectives, which do not tell. InputError "origin:line: ..." for a file that is none of these, or
-/// holds nothing that prices can be made of.
+/// `ranks`: of OSU's collectives, and of logs of nccl-tests, that do not tell. InputError "origin:line: ..." for a file
+/// that is none of these, or holds nothing that prices can be made of.
 FileSamples read_samples(std::string_view text, const std::string& origin, std::int64_t ranks = 0);
 
 }  // namespace rehearse::calibrate

@@ -70,7 +70,7 @@ std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule&
 }
 
 Machine with_prices(Machine machine, const std::vector<Sample>& prices, double spread, const std::string& where) {
-    machine = apply(std::move(machine), FileSamples{where, prices, {}, {}}, Between::devices);
+    machine = apply(std::move(machine), FileSamples{where, prices, {}, {}});
     DeviceClass& device = machine.classes.front();
     device.step_spread = {};
     if (spread > 0)

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "calibrate/read_collectives.hpp"
 #include "cli/bench.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
@@ -73,8 +74,59 @@ std::string measured_machine(const LibraryBench& asked, const Machine& machine, 
     return out + fmt::format("source = \"{} on {} nodes: {}\"\n", asked.operation, asked.nodes, asked.compare);
 }
 
+struct TestLine {
+    Bytes bytes;
+    Seconds time;  // measured; 0: not
+};
+
+std::string list_of(const std::vector<calibrate::NcclRow>& rows) {
+    std::string list;
+    for (const calibrate::NcclRow& each : rows) {
+        const calibrate::CollectiveRow& row = each.row;
+        std::string test = fmt::format("{} among {} ranks", row.kind, row.ranks);
+        if (row.hosts > 0) test += fmt::format(" on {} host{}", row.hosts, row.hosts == 1 ? "" : "s");
+        if (list.find(test) == std::string::npos) list += (list.empty() ? "" : ", ") + test;
+    }
+    return list;
+}
+
+/// Whether a measured row is of what the table is of. Rates alone do not tell an all-to-all from an all-gather.
+bool is_asked(const calibrate::NcclRow& each, const LibraryBench& asked, std::int64_t nodes, std::int64_t devices) {
+    const calibrate::CollectiveRow& row = each.row;
+    const std::string_view kind = row.kind == "send_recv" ? "sendrecv" : std::string_view{row.kind};
+    const bool same =
+        kind == asked.operation || (!each.named && kind == "all_gather" && asked.operation == "all_to_all");
+    return same && row.ranks == nodes * devices && (row.hosts == 0 || row.hosts == nodes);
+}
+
+/// Times out of place of the test that is asked for; other tests of the log are named.
+std::vector<TestLine> measured_lines(const LibraryBench& asked, std::int64_t nodes, std::int64_t devices,
+                                     const Common& common) {
+    const calibrate::NcclLog log = calibrate::read_nccl_log(read_file(asked.compare), asked.compare, nodes * devices);
+    for (const std::string& why : log.skipped) talk(common, "skipped " + why);
+    std::vector<calibrate::NcclRow> others;
+    std::vector<TestLine> lines;
+    for (const calibrate::NcclRow& each : log.rows) {
+        if (!is_asked(each, asked, nodes, devices)) {
+            others.push_back(each);
+        } else if (!each.row.in_place) {
+            lines.push_back({each.row.bytes, each.row.time});
+        }
+    }
+    if (lines.empty()) {
+        throw InputError(fmt::format(
+            "{}: no row of {} among {} ranks on {} node{}, but {}: right would be --op, --nodes and "
+            "--devices-per-node of the table",
+            asked.compare, asked.operation, nodes * devices, nodes, nodes == 1 ? "" : "s",
+            others.empty() ? "none like those of nccl-tests (size, count, type, operation, root, time, algbw, busbw)"
+                           : list_of(others)));
+    }
+    if (!others.empty()) talk(common, fmt::format("{}: left out {}", asked.compare, list_of(others)));
+    return lines;
+}
+
 validate::FittedFigures fit(const LibraryBench& asked, const CollectiveSoftware& software, std::int64_t devices,
-                            const std::vector<validate::TestLine>& lines) {
+                            const std::vector<TestLine>& lines) {
     std::vector<validate::LibraryRow> rows;
     for (const auto& [bytes, measured] : lines)
         rows.push_back({.table = asked.compare,
@@ -105,7 +157,7 @@ int bench_library(const BenchOptions& options) {
     if ((!kind || kind == CollectiveKind::all_to_all) && !(asked.algorithm.empty() && asked.protocol.empty()))
         throw InputError(
             fmt::format("--op {}: is messages, without an algorithm or protocol to force", asked.operation));
-    std::vector<validate::TestLine> sizes;
+    std::vector<TestLine> sizes;
     if (asked.compare.empty()) {
         const double least = quantity_of<Bytes>("--min", options.messages.least).value;
         const double most = quantity_of<Bytes>("--max", asked.most_given ? options.messages.most : "8GiB").value;
@@ -113,7 +165,7 @@ int bench_library(const BenchOptions& options) {
         for (double size = least; size <= most; size *= options.messages.factor)
             sizes.push_back({Bytes{std::floor(size)}, {}});
     } else {
-        sizes = validate::read_nccl_tests(read_file(asked.compare), asked.compare);
+        sizes = measured_lines(asked, nodes, devices, options.common);
     }
     Report report{
         document(
@@ -128,7 +180,7 @@ int bench_library(const BenchOptions& options) {
             kind ? times.price(*kind, bytes, asked.algorithm, asked.protocol) : times.send(bytes);
         const auto band = prices::around(price.time, prices::log_reach(price.error));
         Json row{{"size_B", bytes.value},
-                 {"count", std::floor(bytes.value / 4)},
+                 {"count", validate::count_of(kind, bytes, nodes * devices)},
                  {"type", "float"},
                  {"time_s", price.time.value},
                  {"algbw_GBps", bytes.value / price.time.value / 1e9},

@@ -95,10 +95,13 @@ Run add_calibrate(CommandLine& app) {
     app.add_option("--machine", options->machine,
                    "with --samples, --trace or --kernels: the machine that they were measured on")
         ->option_text("NAME|FILE.toml");
-    add_choice<calibrate::Between>(app, "--between", options->between,
-                                   {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},
-                                   "with --samples or --trace: whose messages they are");
-    app.add_option("--ranks", options->ranks, "with --samples: of OSU's all-reduce")->option_text("N");
+    add_choice<std::optional<calibrate::Between>>(
+        app, "--between", options->between,
+        {{"nodes", calibrate::Between::nodes}, {"devices", calibrate::Between::devices}},
+        "with --samples or --trace: whose messages they are, where the files do not tell");
+    app.add_option("--ranks", options->ranks,
+                   "with --samples: of OSU's collectives, and of nccl-tests without lines '# Rank'")
+        ->option_text("N");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");
     app.add_option("--out", options->samples_out, "also Google Benchmark's JSON of the samples")

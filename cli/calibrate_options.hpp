@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "calibrate/quick.hpp"
+#include "calibrate/message_fit.hpp"
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/tuned.hpp"
@@ -29,7 +30,7 @@ struct CalibrateOptions {
     std::vector<std::string> traces;   // profiles of training; then nothing is measured
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
-    calibrate::Between between = calibrate::Between::nodes;
+    std::optional<calibrate::Between> between{};  // absent: as the files tell
     std::int64_t ranks = 0;
     Seconds budget{0};  // 0: by --quick
     std::string device = "cpu";

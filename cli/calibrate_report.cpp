@@ -169,7 +169,8 @@ Report report_of(const Calibration& made, Json configuration) {
     return report;
 }
 
-Json collective_row(const std::string& file, const calibrate::CollectiveRow& row) {
+Json collective_row(const std::string& file, const calibrate::RoundTrip& trip) {
+    const calibrate::CollectiveRow& row = trip.row;
     const Bandwidth algorithm = row.bytes / row.time;
     const std::optional<calibrate::RingRounds> rounds = calibrate::ring_rounds(row.kind, row.ranks);
     return {{"file", file},
@@ -177,7 +178,10 @@ Json collective_row(const std::string& file, const calibrate::CollectiveRow& row
             {"ranks", row.ranks},
             {"bytes", row.bytes.value},
             {"in_place", row.in_place},
+            {"hosts", row.hosts},
             {"time_s", row.time.value},
+            {"predicted_s", trip.predicted.value},
+            {"error", trip.error()},
             {"algbw_bytes_per_s", algorithm.value},
             {"busbw_bytes_per_s", rounds ? algorithm.value * rounds->bus_factor() : 0}};
 }
@@ -190,6 +194,8 @@ Table collective_table() {
              {"bytes", "size", Show::bytes},
              {"in_place", "in place"},
              {"time_s", "time", Show::seconds},
+             {"predicted_s", "predicted", Show::seconds},
+             {"error", "error", Show::percent},
              {"algbw_bytes_per_s", "algbw B/s", Show::number},
              {"busbw_bytes_per_s", "busbw B/s", Show::number}}};
 }

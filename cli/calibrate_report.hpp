@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibrate/checked_steps.hpp"
-#include "calibrate/read_samples.hpp"
+#include "calibrate/message_fit.hpp"
 #include "calibrate/samples.hpp"
 #include "cli/json.hpp"
 #include "cli/report.hpp"
@@ -30,8 +30,9 @@ std::string messaging_line(std::string_view where, const Messaging& messaging);
 /// Messages as measured and as the machine's pieces say, in the format that the path's suffix names.
 std::string residual_picture(const calibrate::Samples& samples, const Machine& host, const std::string& path);
 
-/// A row of what a file says of a collective, with both bandwidths, and the table of such rows.
-Json collective_row(const std::string& file, const calibrate::CollectiveRow& row);
+/// A row of what a file says of a collective, with both bandwidths and what the calibrated machine predicts, and the
+/// table of such rows.
+Json collective_row(const std::string& file, const calibrate::RoundTrip& trip);
 Table collective_table();
 
 }  // namespace rehearse::cli

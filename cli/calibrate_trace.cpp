@@ -8,6 +8,7 @@
 
 #include "calibrate/collective_times.hpp"
 #include "calibrate/recorded_prices.hpp"
+#include "cli/calibrate_prices.hpp"
 #include "cli/command.hpp"
 #include "cli/job.hpp"
 #include "cli/json.hpp"
@@ -223,20 +224,34 @@ std::string spread_of(const calibrate::MatchedRecording& found) {
     return fmt::format("\nneighbouring steps differ by {:.1f} % (one standard deviation)", 100 * found.spread);
 }
 
+// A recording says how many ranks there were, not where: they fill nodes as those of a prediction do.
+calibrate::FileSamples samples_of(const std::vector<calibrate::RecordedMessage>& messages, const std::string& where,
+                                  calibrate::Between between, std::int64_t each) {
+    calibrate::FileSamples samples{where, {}, {}, {}};
+    for (const calibrate::RecordedMessage& message : messages) {
+        if (message.samples.empty()) continue;
+        samples.messages.push_back(message.samples.front());
+        samples.collectives.push_back({message.kind, message.ranks, message.bytes, message.time});
+        const bool full = between == calibrate::Between::nodes && message.ranks > each && message.ranks % each == 0;
+        if (full) samples.collectives.back().hosts = message.ranks / each;
+    }
+    return samples;
+}
+
 // Lines are drawn through three sizes or more.
 std::string add_messages(Machine& machine, const std::vector<calibrate::RecordedMessage>& messages,
-                         const std::string& where, calibrate::Between between) {
-    calibrate::FileSamples samples{where, {}, {}, {}};
-    for (const calibrate::RecordedMessage& each : messages) {
-        samples.messages.insert(samples.messages.end(), each.samples.begin(), each.samples.end());
-    }
+                         const std::string& where, std::int64_t ranks, std::optional<calibrate::Between> asked) {
+    const std::int64_t each = devices_per_node(machine.nodes.front());
+    const calibrate::Between between =
+        asked.value_or(ranks > each ? calibrate::Between::nodes : calibrate::Between::devices);
+    const calibrate::FileSamples samples = samples_of(messages, where, between, each);
     constexpr std::size_t fewest = 3;
     if (samples.messages.empty()) return "no collectives with a size: messages stay as the machine has them";
     if (samples.messages.size() < fewest) {
         return fmt::format("{} sizes of collectives are too few for a fit: messages stay as the machine has them",
                            samples.messages.size());
     }
-    machine = calibrate::apply(std::move(machine), samples, between);
+    machine = calibrate::with_messages(std::move(machine), samples, between, predicted_time);
     return fmt::format("messages between {} fitted to {} sizes",
                        between == calibrate::Between::nodes ? "nodes" : "devices", samples.messages.size());
 }
@@ -259,7 +274,7 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
     const std::vector<calibrate::Sample> prices = calibrate::prices_of(found, schedule, machine.classes.front());
     const std::vector<calibrate::RecordedMessage> messages = calibrate::messages_of(recordings);
     machine = calibrate::with_prices(std::move(machine), prices, found.spread, where);
-    const std::string fitted = add_messages(machine, messages, where, asked.between);
+    const std::string fitted = add_messages(machine, messages, where, recordings.front().ranks, asked.between);
 
     Report report{document("calibration", {{"traces", asked.traces},
                                            {"model", asked.models.front()},

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "calibrate/quick.hpp"
+#include "calibrate/message_fit.hpp"
 #include "calibrate/recorded_timeline.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
@@ -20,7 +21,7 @@ struct TraceCalibration {
     std::string fuse, machine, machine_out;
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
-    calibrate::Between between = calibrate::Between::nodes;
+    std::optional<calibrate::Between> between{};  // absent: devices where the ranks fit a node of the machine
 };
 
 /// Writes `machine` with what the traces say of its device and its messages. InputError for traces that are broken, or

@@ -113,7 +113,7 @@ constexpr std::array notes{
     OptionNote{"compare", "model", words, "", "that of the prediction's title"},
     OptionNote{"compare", "batch", 1, "sample", "that of the prediction"},
     OptionNote{"calibrate", "ranks", 2, "ranks", "needed for OSU's collectives"},
-    OptionNote{"calibrate", "between", words, "", "needed with messages among --samples"},
+    OptionNote{"calibrate", "between", words, "", "as the files tell, needed where they do not"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of NCCL's collectives, as kept here and as nccl-tests prints them, and of transformers.
+// Tables of NCCL's collectives and of transformers.
 #include "fuzz/target.hpp"
 #include "validate/library_tables.hpp"
 #include "validate/megatron_rows.hpp"
@@ -8,6 +8,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace rehearse;
     const std::string_view text = fuzz::text_of(data, size);
     fuzz::refusing([&] { validate::read_library_rows(text, "fuzz.csv"); });
-    fuzz::refusing([&] { validate::read_nccl_tests(text, "fuzz.txt"); });
     return fuzz::refusing([&] { validate::read_megatron(text, "fuzz.csv", "fuzz"); });
 }

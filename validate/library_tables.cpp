@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -159,34 +160,10 @@ std::vector<LibraryAnswer> answer(const std::vector<LibraryRow>& rows) {
     return answers;
 }
 
-std::vector<TestLine> read_nccl_tests(std::string_view text, const std::string& origin) {
-    std::vector<TestLine> lines;
-    for (const std::string_view line : split(text, '\n')) {
-        std::vector<std::string_view> words;
-        for (const std::string_view word : split(line, ' ')) {
-            if (!word.empty()) words.push_back(word);
-        }
-        if (words.size() < 6 || words[0].starts_with('#')) continue;
-        const std::optional<std::int64_t> bytes = number_in<std::int64_t>(words[0]);
-        if (!bytes || *bytes < 1 || !number_in<std::int64_t>(words[1])) continue;
-        // size, count, type, then operation and root where the program has them, and the time: the first number with a
-        // fraction, or without one from 10 ms on (src/common.cu, github NVIDIA/nccl-tests).
-        constexpr double without_fraction = 10'000;
-        for (std::size_t i = 3; i < words.size(); ++i) {
-            const std::optional<double> time = number_in<double>(words[i]);
-            if (!time || (words[i].find('.') == std::string_view::npos && *time < without_fraction)) continue;
-            // Behind the two rates: how many values were wrong; of old versions how far sums are off, far below 1.
-            const bool wrong = i + 3 < words.size() && number_in<double>(words[i + 3]).value_or(0) >= 1;
-            if (*time > 0 && !wrong) lines.push_back({Bytes{static_cast<double>(*bytes)}, Seconds{*time * 1e-6}});
-            break;
-        }
-    }
-    if (lines.empty())
-        throw InputError(
-            fmt::format("{}: no line like those of nccl-tests: size, count, type, operation, root, time in "
-                        "microseconds, algbw, busbw",
-                        origin));
-    return lines;
+double count_of(std::optional<CollectiveKind> kind, Bytes bytes, std::int64_t ranks) {
+    const bool each = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+                      kind == CollectiveKind::all_to_all;
+    return std::floor(bytes / size_of(DataType::f32) / (each ? static_cast<double>(ranks) : 1.0));
 }
 
 }  // namespace rehearse::validate

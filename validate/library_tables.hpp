@@ -66,12 +66,9 @@ std::string_view word_of(CollectiveKind kind);
 /// no kind for a message.
 double bus_bandwidth(std::optional<CollectiveKind> kind, Bytes bytes, Seconds time, std::int64_t ranks);
 
-/// A line of what nccl-tests prints: its size and its time out of place.
-struct TestLine {
-    Bytes bytes;
-    Seconds time;
-};
-/// InputError where no line of `text` is one.
-std::vector<TestLine> read_nccl_tests(std::string_view text, const std::string& origin);
+/// Elements of f32 that nccl-tests prints as count: of an all-gather, a reduce-scatter or an all-to-all those that go
+/// from or to one rank (src/all_gather.cu, reduce_scatter.cu and alltoall.cu, github NVIDIA/nccl-tests), else of all
+/// `bytes`.
+double count_of(std::optional<CollectiveKind> kind, Bytes bytes, std::int64_t ranks);
 
 }  // namespace rehearse::validate

@@ -89,6 +89,62 @@ TEST(ReadNcclTests, TakesNoOperationForNone) {
     EXPECT_EQ(samples.collectives.at(0).kind, "all_gather");
 }
 
+// NCCL_TESTS_SPLIT: groups of ranks, each a communicator of its own; 1.5 is 2 x 3/4, of four ranks.
+TEST(ReadNcclTests, TakesTheRanksOfAGroupWhereTheyAreSplit) {
+    const auto text = [](int groups, std::string_view name) {
+        std::string lines = fmt::format("{}# nThread 1\n", name);
+        for (int rank = 0; rank < 16; ++rank)
+            lines += fmt::format("#  Rank {:2} Group {:2} Pid 10 on nid{} device 0 [0000:03:00] A100\n", rank,
+                                 rank * groups / 16, rank / 4);
+        return lines + nccl_columns + "4000000 1000000 float sum -1 100 40.00 60.00 0\n";
+    };
+    for (const char* name : {"", "# Collective test starting: all_reduce_perf\n"}) {
+        const CollectiveRow row = read_samples(text(4, name), "n").collectives.at(0);
+        EXPECT_EQ(row.kind, "all_reduce");
+        EXPECT_EQ(row.ranks, 4);
+        EXPECT_EQ(row.hosts, 1);
+        EXPECT_THAT([&] { read_samples(text(1, name), "n"); },
+                    ThrowsMessage<InputError>(HasSubstr("busbw / algbw is 1.50, which no ")));
+    }
+}
+
+TEST(ReadNcclTests, KnowsOnHowManyHostsTheRanksAre) {
+    const auto hosts = [](std::string_view second) {
+        return read_samples(fmt::format("# Rank  0 Group  0 Pid 1 on a device 0\n# Rank  1 {}\n{}"
+                                        "4000000 1000000 float sum -1 100 40.00 40.00 0\n",
+                                        second, nccl_columns),
+                            "n")
+            .collectives.at(0)
+            .hosts;
+    };
+    EXPECT_EQ(hosts("Group  0 Pid 2 on a device 1"), 1);
+    EXPECT_EQ(hosts("Group  0 Pid 2 on b device 0"), 2);
+    EXPECT_EQ(hosts(""), 0) << "not told";
+}
+
+TEST(ReadNcclTests, TakesTheNumberOfRanksWhereTheLogLostTheLines) {
+    const std::string text = std::string{nccl_columns} + "4000000 1000000 float sum -1 100 40.00 60.00 0\n";
+    EXPECT_EQ(read_samples(text, "n", 4).collectives.at(0).ranks, 4);
+    EXPECT_THAT([&] { read_samples(text, "n", 8); },
+                ThrowsMessage<InputError>(HasSubstr("busbw / algbw is 1.50, which no test")));
+}
+
+// A text that ends within a row may end within a number.
+TEST(ReadNcclTests, LeavesOutALastRowThatIsCutOff) {
+    const std::string begin = nccl_ranks(2) +
+                              "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+                              "4000000 1000000 float sum -1 100 40.00 40.00 0 100 40.00 40.00 0\n";
+    const std::string row = "8000000 2000000 float sum -1 200 40.00 40.00 0 200 40.00 40.00 0";
+    for (const std::size_t kept : {20U, 30U, 38U, 50U, 60U}) {
+        const FileSamples samples = read_samples(begin + row.substr(0, kept), "n");
+        EXPECT_THAT(samples.messages, SizeIs(2)) << row.substr(0, kept);
+        EXPECT_THAT(samples.skipped, testing::ElementsAre(HasSubstr("n:6: "))) << row.substr(0, kept);
+    }
+    EXPECT_THAT(read_samples(begin + row, "n").messages, SizeIs(4)) << "the newline alone is missing";
+    EXPECT_THAT(read_samples(begin + row.substr(0, 48) + "\n", "n").skipped,
+                testing::ElementsAre(HasSubstr("no time in place")));
+}
+
 TEST(ReadNcclTests, RefusesTimesOfTheHostsProcessor) {
     EXPECT_THAT(
         [] {

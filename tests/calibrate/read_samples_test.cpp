@@ -242,23 +242,66 @@ TEST(ReadSamples, SaysWhatIsWrongWithAFile) {
         "f:6: busbw / algbw is 0.40");
 }
 
-TEST(ReadSamples, BecomePricesAndPiecesOfAMachine) {
+TEST(ReadSamples, BecomePricesOfAMachine) {
     Machine machine;
     machine.name = "pair";
     machine.classes.resize(1);
-    machine.nodes.push_back({"node", 2, {{"dev", VertexKind::device, 0}}, {}});
-    machine.fabric.link = {1_GBps, "data sheet"};
-    const Machine fitted = apply(machine, read_samples(google_text(), "bench.json"), Between::nodes);
+    const Machine fitted = apply(machine, read_samples(google_text(), "bench.json"));
     const Price priced = price(parse_problem(problem()), fitted.classes[0]);
     EXPECT_NEAR(priced.time.value, 19e-6, 1e-15);
     EXPECT_EQ(priced.source, "measured, node7, 2024-05-01, 3 samples, residual 15.6 % (onednn)");
-    // 1024 B in 2 us and 2048 B in 3 us: 1 us and 1.024 GB/s, more than the sheet's link carries.
-    EXPECT_NEAR(fitted.across.pieces.at(0).overhead.value, 1e-6, 1e-12);
-    EXPECT_NEAR(fitted.across.pieces.at(0).rate.value, 1.024e9, 1e3);
-    EXPECT_EQ(fitted.across.fraction.value, 1);
-    EXPECT_EQ(fitted.fabric.link.source, "data sheet");
-    machine.nodes[0].count = 1;
-    EXPECT_THROW(apply(machine, read_samples(google_text(), "bench.json"), Between::nodes), InputError);
+}
+
+// One time says nothing of its spread: that of the price that the machine had holds, or of three others of the file.
+TEST(ReadSamples, OfAProblemThatRanOnceHaveTheErrorThatThePriceHadBefore) {
+    Machine machine;
+    machine.classes.resize(1);
+    DeviceClass& device = machine.classes.front();
+    device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
+    device.memory_bandwidth = {100_GBps, "sheet"};
+    device.efficiencies.push_back({"*", {}, {}, 0.5, 0.25, "assumed"});
+    const auto row = [](int width, double us) {
+        return fmt::format(R"({{"name": "matmul:n64m1n512k{}:f32:forward/x", "real_time": {}, "time_unit": "us"}})",
+                           width, us);
+    };
+    const auto applied = [&](const std::string& rows) {
+        const FileSamples samples = read_samples(fmt::format(R"({{"benchmarks": [{}]}})", rows), "b.json");
+        const DeviceClass made = apply(machine, samples).classes.front();
+        return made.measured.at("matmul:n64m1n512k512:f32:forward");
+    };
+    EXPECT_DOUBLE_EQ(applied(row(512, 10)).error, 0.25);
+    EXPECT_THAT(applied(row(512, 10)).source, HasSubstr("1 sample, its spread is not known"));
+    std::string repeated = row(512, 10);
+    for (const int width : {64, 128, 256}) {
+        for (const double us : {9.0, 10.0, 11.0}) repeated += "," + row(width, us);
+    }
+    EXPECT_NEAR(applied(repeated).error, 0.14826, 1e-12) << "1.4826 times 1 of 10 us";
+}
+
+// SkipWithMessage and SkipWithError of Google Benchmark leave a row without a time.
+TEST(ReadSamples, PassOverBenchmarksThatWereSkippedOrEndedWithAnError) {
+    const FileSamples samples = read_samples(
+        R"({"benchmarks": [
+        {"name": "matmul:n64m1n512k512:f32:forward/a", "real_time": 10, "time_unit": "us"},
+        {"name": "matmul:n64m1n512k64:f32:forward/a", "skipped": true, "skip_message": "no", "real_time": 0},
+        {"name": "matmul:n64m1n512k128:f32:forward/a", "error_occurred": true, "error_message": "no"}]})",
+        "b.json");
+    EXPECT_THAT(samples.compute, SizeIs(1));
+    EXPECT_THAT(samples.skipped, testing::ElementsAre(HasSubstr("k64:f32:forward/a: it was skipped"),
+                                                      HasSubstr("k128:f32:forward/a: it ended with an error")));
+}
+
+// 21 of 211.72 us are what a text that ends there has left; a whole number of a file written by hand is whole.
+TEST(ReadSamples, LeaveOutALastRowOfOsuThatIsCutOff) {
+    const std::string begin = "# OSU MPI Latency Test v7.3\n# Size Latency (us)\n8 2.00\n1048576 54.43\n";
+    for (const char* cut : {"4194304", "4194304   2", "4194304   211.", "4194304   211.7"}) {
+        const FileSamples samples = read_samples(begin + cut, "o.txt");
+        EXPECT_THAT(samples.messages, SizeIs(2)) << cut;
+        EXPECT_THAT(samples.skipped, testing::ElementsAre(HasSubstr("o.txt:5: the text ends within this row"))) << cut;
+    }
+    EXPECT_THAT(read_samples(begin + "4194304   211.72", "o.txt").messages, SizeIs(3));
+    EXPECT_THAT(read_samples(begin + "4194304   211\n", "o.txt").messages, SizeIs(3));
+    EXPECT_THAT(read_samples("# OSU MPI Latency Test v7.3\n8 2\n64 3", "o.txt").messages, SizeIs(2));
 }
 
 }  // namespace

@@ -81,6 +81,34 @@ TEST_F(BadInput, OfBenchmarksOfMessages) {
                     {"bench allreduce --samples no-such.json", "no-such.json"}});
 }
 
+#if REHEARSE_HAS_SIM
+// All-gathers of four ranks of one host, as nccl-tests names them.
+std::string gathered(const std::string& size_and_rates) {
+    std::string log = "# Collective test starting: all_gather_perf\n# nThread 1\n";
+    for (int rank = 0; rank < 4; ++rank) log += fmt::format("# Rank {0} Group 0 Pid 1 on a device {0}\n", rank);
+    return log + "# size count type redop root time algbw busbw #wrong\n" + size_and_rates;
+}
+
+TEST_F(BadInput, OfTablesOfOtherCollectives) {
+    write("gather.txt", gathered("4000000 250000 float none -1 100 40.00 30.00 0\n"
+                                 "8000000 500000 float none -1 200 40.00 30.00 0\n"));
+    expect_refused(
+        {{"bench nccl-table --machine perlmutter --compare gather.txt",
+          "no row of all_reduce among 4 ranks on 1 node, but all_gather among 4 ranks on 1 host"},
+         {"bench nccl-table --machine perlmutter --compare gather.txt --op all_to_all", "but all_gather among 4 ranks"},
+         {"bench nccl-table --machine perlmutter --compare gather.txt --op all_gather --nodes 2",
+          "no row of all_gather among 8 ranks on 2 nodes"},
+         {"calibrate --samples gather.txt --machine perlmutter --between nodes --machine-out a.toml",
+          "its 4 ranks are on 1 host, so messages are between devices"}});
+    EXPECT_EQ(run("bench nccl-table --machine perlmutter --compare gather.txt --op all_gather").code, 0);
+    write("labelled.txt",
+          "0: # size count type redop root time algbw busbw #wrong\n"
+          "0: 4000000 1000000 float sum -1 100 40.00 60.00 0\n");
+    EXPECT_THAT(run("bench nccl-table --machine perlmutter --format csv --compare labelled.txt").out,
+                HasSubstr("4000000"));
+}
+#endif
+
 // A hundred million were a segmentation fault, five thousand took minutes.
 TEST_F(BadInput, OfMoreThreadsThanAnyHostHas) {
     const char* const set = std::getenv("OMP_NUM_THREADS");

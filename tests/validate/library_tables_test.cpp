@@ -32,28 +32,15 @@ TEST(LibraryTables, CountBusBandwidthAsNcclTests) {
     EXPECT_THROW(library_operation("sendrecv"), InputError) << "rows of tables are collectives";
 }
 
-// With and without the columns of operation and root, as the programs of several years print them.
-TEST(LibraryTables, ReadWhatNcclTestsPrint) {
-    const std::vector<TestLine> lines = read_nccl_tests(
-        "# nThread 1 nGpus 8\n"
-        "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
-        "        1024           256     float     sum      -1    23.45    0.04    0.08      0    23.1    0.04  0.08  "
-        "0\n"
-        "     1048576        262144     float     sum    58.50   17.92   31.37  4e-07\n"
-        "        2048           128     float    41.25    0.05    0.04      0\n"
-        "  1073741824     268435456     float     sum      -1    25123   42.74   80.14      0    25119   42.75  80.15  "
-        "0\n"
-        "        4096          1024     float     sum      -1    24.45    0.17    0.34     12    24.1    0.17  0.34  "
-        "0\n"
-        "# Avg bus bandwidth    : 1.2\n",
-        "test.txt");
-    ASSERT_EQ(lines.size(), 4U);
-    EXPECT_DOUBLE_EQ(lines[0].time.value, 23.45e-6);
-    EXPECT_DOUBLE_EQ(lines[1].bytes.value, 1048576);
-    EXPECT_DOUBLE_EQ(lines[1].time.value, 58.5e-6);
-    EXPECT_DOUBLE_EQ(lines[2].time.value, 41.25e-6);
-    EXPECT_DOUBLE_EQ(lines[3].time.value, 25123e-6) << "printed without a fraction from 10 ms on";
-    EXPECT_THROW(read_nccl_tests("size,time\n1024,3\n", "test.csv"), InputError);
+// Of 1 MiB of f32, 262,144 elements, an all-gather of 8 ranks takes 32,768 of each.
+TEST(LibraryTables, CountElementsAsNcclTests) {
+    const Bytes bytes{1048576};
+    EXPECT_EQ(count_of(CollectiveKind::all_reduce, bytes, 8), 262144);
+    EXPECT_EQ(count_of(CollectiveKind::broadcast, bytes, 8), 262144);
+    EXPECT_EQ(count_of(library_test("sendrecv"), bytes, 8), 262144);
+    EXPECT_EQ(count_of(CollectiveKind::all_gather, bytes, 8), 32768);
+    EXPECT_EQ(count_of(CollectiveKind::reduce_scatter, bytes, 8), 32768);
+    EXPECT_EQ(count_of(CollectiveKind::all_to_all, bytes, 8), 32768);
 }
 
 // Tables that no figure but a block's rate by LL was taken from: half of what they have up to 32 KiB within 16 %, and

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts measured messages and collectives into a machine so that its simulation gives these times back.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibrate/message_places.hpp"
+#include "calibrate/read_samples.hpp"
+#include "core/machine.hpp"
+
+namespace rehearse::calibrate {
+
+/// Predicts what a collective takes on a machine: `row.hosts` nodes, on each as many of its first devices as hold the
+/// ranks. Who fits messages hands in the simulation, which this folder does not know.
+using CollectiveTime = std::function<Seconds(const Machine& machine, const CollectiveRow& row)>;
+
+/// Returns `machine` with the overhead, the fraction and the pieces of its messages between devices or nodes such that
+/// `time` gives back the collectives of `samples`: links, latencies, rings over several links and network cards, and
+/// what the other kind of messages adds are in `time` already and are taken out. Sums of all-reduces and
+/// reduce-scatters are counted as a part of the messages that bring them (`reduce`). What links carry stays as it is.
+/// InputError where the ranks do not fit the machine, no such message is in their time, times do not grow with sizes,
+/// or links carry less than was measured.
+Machine with_messages(Machine machine, const FileSamples& samples, Between between, const CollectiveTime& time);
+
+/// What was measured and what is predicted of it.
+struct RoundTrip {
+    CollectiveRow row;
+    Seconds predicted;
+    double error() const { return predicted / row.time - 1; }
+};
+
+/// Says of which collectives the machine's prediction is further off than a tenth, and by how much at worst; empty
+/// where it is of none.
+std::string not_met(const std::vector<RoundTrip>& trips);
+
+}  // namespace rehearse::calibrate

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the ranks of a measured collective lie: on one node of a machine or on several.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "calibrate/read_samples.hpp"
+#include "core/machine.hpp"
+
+namespace rehearse::calibrate {
+
+/// Whose messages a file tells of.
+enum class Between { devices, nodes };
+std::string_view word_of(Between between);
+
+/// Returns whose messages are in the time of `row`: nodes where its ranks are on several hosts. Where the file does not
+/// tell, `asked` says it, or a machine that has one node. InputError "where: ..." where nobody does, and where `asked`
+/// contradicts the file.
+Between between_of(const CollectiveRow& row, std::optional<Between> asked, const Machine& machine,
+                   const std::string& where);
+
+/// Returns `row` with its hosts. Where the file does not tell, messages between devices are of one node, and messages
+/// between nodes of one rank a node, or of full nodes where the machine has fewer nodes than there are ranks.
+CollectiveRow placed(CollectiveRow row, Between between, const Machine& machine);
+
+/// Names a collective as errors do: "all_reduce of 134.2 MB among 4 ranks on 1 node".
+std::string name_of(const CollectiveRow& row);
+
+/// Throws InputError "where: ..." where the machine has no such place for the ranks of `row`, whose hosts are known.
+void check_place(const CollectiveRow& row, const Machine& machine, const std::string& where);
+
+}  // namespace rehearse::calibrate

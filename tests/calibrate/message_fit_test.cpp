@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// There and back: a table goes in, and the machine that it was fitted to predicts its times.
+#include "calibrate/message_fit.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "core/error.hpp"
+#include "models/models.hpp"
+#include "schedule/mesh.hpp"
+#include "sim/collective/price.hpp"
+
+namespace rehearse::calibrate {
+namespace {
+
+using namespace literals;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr double few_percent = 0.03;
+
+Machine machine_of(std::string_view node, std::int64_t nodes, std::string_view reduce, std::string_view fabric) {
+    return models::parse_machine(fmt::format(R"(
+name = "m"
+summary = "m"
+[[device]]
+name = "card"
+source = "made up"
+memory = "80GB"
+memory_bandwidth = "2000GBps"
+launch = "4us"
+[device.peak]
+f32 = "19TFLOPS"
+[[node]]
+name = "node"
+count = {0}
+source = "made up"
+{1}
+[fabric]
+source = "made up"
+link = "25GBps"
+latency = "{3}"
+hop_latency = "100ns"
+[fabric.star]
+[messaging.inside]
+source = "made up"
+overhead = "2us"
+fraction = 0.8
+reduce = "{2}"
+error = 0.3
+[messaging.across]
+source = "made up"
+overhead = "5us"
+fraction = 0.9
+reduce = "{2}"
+error = 0.3
+)",
+                                             nodes, node, reduce, fabric),
+                                 "m.toml");
+}
+
+// Every two of four cards joined by 100 GB/s, and a network card for each.
+constexpr std::string_view mesh_of_four = R"(
+devices = [{ class = "card", name = "gpu", count = 4 }]
+nics = [{ name = "nic", count = 4 }]
+bridges = [{ name = "cpu", kind = "processor" }]
+[[node.link]]
+all_pairs = ["gpu0", "gpu1", "gpu2", "gpu3"]
+bandwidth = "100GBps"
+[[node.link]]
+from = ["gpu0", "gpu1", "gpu2", "gpu3", "nic0", "nic1", "nic2", "nic3"]
+to = "cpu"
+bandwidth = "63GBps"
+)";
+constexpr std::string_view one_card = R"(
+devices = [{ class = "card", name = "gpu", count = 1 }]
+nics = [{ name = "nic" }]
+bridges = [{ name = "cpu", kind = "processor" }]
+[[node.link]]
+from = ["gpu0", "nic"]
+to = "cpu"
+bandwidth = "63GBps"
+)";
+
+// As plans sum by default, of full nodes; a message as the round of an all-gather of two ranks.
+Seconds simulated(const Machine& machine, const CollectiveRow& row) {
+    const bool message = row.kind == "message";
+    const Mesh mesh{{{"data", message ? 2 : row.ranks}}};
+    sim::Call call;
+    call.kind = message ? CollectiveKind::all_gather : CollectiveKind::all_reduce;
+    call.elements = static_cast<std::int64_t>(row.bytes.value / 4) * (message ? 2 : 1);
+    if (!message) call.algorithm = schedule::choose_all_reduce({}, machine, mesh, 0);
+    return sim::collective_time(call, mesh, machine);
+}
+
+/// What takes `start` + bytes x factor / rate, as a table of nccl-tests.
+FileSamples table(std::int64_t ranks, std::int64_t hosts, double start, double factor, double rate) {
+    FileSamples samples;
+    samples.where = "table.txt";
+    for (double bytes = 64; bytes <= 268435456; bytes *= 4) {
+        const CollectiveRow row{"all_reduce", ranks, Bytes{bytes}, Seconds{start + bytes * factor / rate},
+                                false,        hosts};
+        const auto n = static_cast<double>(ranks);
+        samples.collectives.push_back(row);
+        samples.messages.push_back({row.bytes * (1 / n), row.time * (1 / (2 * (n - 1)))});
+    }
+    return samples;
+}
+
+void expect_met(const Machine& machine, const FileSamples& samples, Between between) {
+    for (const CollectiveRow& each : samples.collectives) {
+        const CollectiveRow row = placed(each, between, machine);
+        SCOPED_TRACE(to_string(row.bytes));
+        EXPECT_NEAR(simulated(machine, row) / row.time, 1, few_percent);
+    }
+    const double error = between == Between::nodes ? machine.across.error : machine.inside.error;
+    EXPECT_GE(error, 0.02) << "one table does not say how far the next one is off";
+    EXPECT_LE(error, 0.05);
+}
+
+// 226 GB/s of busbw go by six rings over three links a card: more than one link has, and less than four have.
+TEST(MessageFit, UndoesTheRingsOfAMesh) {
+    const Machine machine = machine_of(mesh_of_four, 16, "1000GBps", "1us");
+    for (const double busbw : {226e9, 80e9, 285e9}) {
+        SCOPED_TRACE(busbw);
+        const FileSamples samples = table(4, 1, 15e-6, 1.5, busbw);
+        expect_met(with_messages(machine, samples, Between::devices, simulated), samples, Between::devices);
+    }
+}
+
+// 2 us + bytes / 20 GB/s with the fabric's 1 us in them.
+TEST(MessageFit, CountsTheFabricsLatencyOnce) {
+    FileSamples samples;
+    samples.where = "osu.txt";
+    for (const double bytes : {8.0, 64.0, 1024.0, 65536.0, 1048576.0, 4194304.0}) {
+        samples.messages.push_back({Bytes{bytes}, Seconds{2e-6 + bytes / 20e9}});
+        samples.collectives.push_back({"message", 2, Bytes{bytes}, samples.messages.back().one_way});
+    }
+    for (const char* latency : {"1us", "0us"}) {
+        SCOPED_TRACE(latency);
+        const Machine machine = machine_of(one_card, 4, "1000GBps", latency);
+        expect_met(with_messages(machine, samples, Between::nodes, simulated), samples, Between::nodes);
+    }
+}
+
+// The time of an all-reduce has its sums in it, however slow the machine said they were.
+TEST(MessageFit, CountsSumsOnce) {
+    for (const char* reduce : {"100GBps", "400GBps", "1000GBps"}) {
+        SCOPED_TRACE(reduce);
+        const Machine machine = machine_of(one_card, 4, reduce, "1us");
+        const FileSamples samples = table(4, 4, 30e-6, 1.5, 20e9);
+        expect_met(with_messages(machine, samples, Between::nodes, simulated), samples, Between::nodes);
+    }
+}
+
+// 59.4 GB/s of busbw on four network cards of 25 GB/s a node. What goes on inside nodes is measured first: without it
+// small ones would take longer by the file's 2 us a message than they do, which is told.
+TEST(MessageFit, SharesNetworkCardsAsThePredictionDoes) {
+    const Machine machine = machine_of(mesh_of_four, 4, "1000GBps", "1us");
+    const FileSamples inside = table(4, 1, 6e-6, 1.5, 226e9), across = table(16, 4, 40e-6, 1.875, 59.4e9);
+    const Machine first = with_messages(machine, inside, Between::devices, simulated);
+    const Machine both = with_messages(first, across, Between::nodes, simulated);
+    expect_met(both, inside, Between::devices);
+    expect_met(both, across, Between::nodes);
+    EXPECT_EQ(both.fabric.link.value, 25_GBps);
+
+    const FileSamples short_ones = table(16, 4, 8e-6, 1.875, 59.4e9);
+    const Machine alone = with_messages(machine, short_ones, Between::nodes, simulated);
+    std::vector<RoundTrip> trips;
+    for (const CollectiveRow& row : short_ones.collectives) trips.push_back({row, simulated(alone, row)});
+    EXPECT_NEAR(trips.back().error(), 0, few_percent);
+    EXPECT_THAT(not_met(trips), HasSubstr("calibrate messages between devices first"));
+    EXPECT_EQ(not_met({trips.back()}), "");
+}
+
+TEST(MessageFit, RefusesWhatTheMachineContradicts) {
+    const auto refused = [](const Machine& machine, const FileSamples& samples, Between between, const char* why) {
+        EXPECT_THAT([&] { with_messages(machine, samples, between, simulated); },
+                    ThrowsMessage<InputError>(HasSubstr(why)));
+    };
+    const Machine mesh = machine_of(mesh_of_four, 4, "1000GBps", "1us");
+    const Machine single = machine_of(one_card, 4, "1000GBps", "1us");
+    refused(mesh, table(4, 1, 15e-6, 1.5, 400e9), Between::devices,
+            "table.txt: all_reduce of 268.4 MB among 4 ranks on 1 node");
+    refused(mesh, table(4, 1, 15e-6, 1.5, 400e9), Between::devices, "carry 300 GB/s at most");
+    refused(single, table(4, 4, 15e-6, 1.5, 30e9), Between::nodes, "carry 25 GB/s at most");
+    refused(mesh, table(32, 8, 15e-6, 1.5, 20e9), Between::nodes, "machine 'm' has 4 nodes");
+    refused(mesh, table(8, 1, 15e-6, 1.5, 20e9), Between::devices, "a node of machine 'm' has 4 devices");
+    refused(mesh, table(4, 1, 15e-6, 1.5, 20e9), Between::nodes, "no message between nodes is in its time");
+    FileSamples flat = table(4, 1, 15e-6, 0, 1);
+    refused(mesh, flat, Between::devices, "does not grow with their size");
+}
+
+TEST(MessageFit, AsksBetweenWhatMessagesWereOnlyWhereTheFileDoesNotTell) {
+    const Machine several = machine_of(one_card, 4, "1000GBps", "1us"),
+                  one = machine_of(one_card, 1, "1000GBps", "1us");
+    const auto between = [&](std::int64_t hosts, std::optional<Between> asked, const Machine& machine) {
+        return between_of({"all_reduce", 4, 1_MB, 1_ms, false, hosts}, asked, machine, "t.txt");
+    };
+    EXPECT_EQ(between(1, {}, several), Between::devices);
+    EXPECT_EQ(between(2, {}, several), Between::nodes);
+    EXPECT_EQ(between(0, Between::nodes, several), Between::nodes);
+    EXPECT_EQ(between(0, {}, one), Between::devices);
+    EXPECT_THAT([&] { between(0, {}, several); },
+                ThrowsMessage<InputError>(HasSubstr("t.txt: it does not say whether the ranks share a node: give")));
+    EXPECT_THAT([&] { between(1, Between::nodes, several); },
+                ThrowsMessage<InputError>(HasSubstr("on 1 host, so messages are between devices")));
+}
+
+}  // namespace
+}  // namespace rehearse::calibrate
