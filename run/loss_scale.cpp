@@ -39,8 +39,10 @@ void LossScale::adapt() {
     skips_ = false;
 }
 
-void LossScale::restore(float scale, int good_steps) {
-    if (on_) scale_ = scale;
+void LossScale::restore(bool found, float scale, int good_steps) {
+    if (!found) return;
+    found_ = true;
+    scale_ = scale;
     good_steps_ = good_steps;
 }
 

@@ -15,13 +15,13 @@ class LossScale {
 public:
     /// A scale of 1 that never changes, unless `on`. `initial` is doubled after `growth_interval` good steps.
     LossScale(bool on, float initial, int growth_interval)
-        : on_(on), scale_(on ? initial : 1), growth_interval_(growth_interval) {}
+        : on_(on), found_(on), scale_(initial), growth_interval_(growth_interval) {}
 
     bool on() const { return on_; }
     /// What this step's losses are multiplied by.
-    float now() const { return scale_; }
+    float now() const { return on_ ? scale_ : 1; }
     /// What the gradients that this step updates by were multiplied by: now(), unless they are an earlier step's.
-    float applied() const { return applied_.value_or(scale_); }
+    float applied() const { return applied_.value_or(now()); }
     void set_applied(float scale) { applied_ = scale; }
 
     void skip_updates(bool skip) { skips_ = skip; }
@@ -29,12 +29,16 @@ public:
     /// Halves the scale after a skipped step; doubles it after `growth_interval` good ones.
     void adapt();
 
+    /// What a checkpoint keeps: a scale and its good steps where steps have found it, in this run or in one before that
+    /// it goes on from, and 1 and 0 elsewhere.
+    bool found() const { return found_; }
+    float kept() const { return found_ ? scale_ : 1; }
     int good_steps() const { return good_steps_; }
-    /// Between two steps, from a checkpoint.
-    void restore(float scale, int good_steps);
+    /// Between two steps, from a checkpoint. Of a run that scaled nothing there is none: this one begins with its own.
+    void restore(bool found, float scale, int good_steps);
 
 private:
-    bool on_;
+    bool on_, found_;
     float scale_;
     int growth_interval_, good_steps_ = 0;
     bool skips_ = false;

@@ -126,14 +126,16 @@ void Program::write_down(SentWords& sent) {
 bool Program::has_overflowed() const { return updates() && !all_finite(rank_.tensors.applied(), rank_.device); }
 
 ProgramState Program::state() const {
-    ProgramState state{
-        .loss_scale = rank_.scale.now(), .good_steps = rank_.scale.good_steps(), .updates = updates_.count()};
+    ProgramState state{.loss_scale = rank_.scale.kept(),
+                       .scale_found = rank_.scale.found(),
+                       .good_steps = rank_.scale.good_steps(),
+                       .updates = updates_.count()};
     for (const auto& method : methods_) method->save(state);
     return state;
 }
 
 void Program::set_state(const ProgramState& state) {
-    rank_.scale.restore(state.loss_scale, static_cast<int>(state.good_steps));
+    rank_.scale.restore(state.scale_found, state.loss_scale, static_cast<int>(state.good_steps));
     updates_.set_count(state.updates);
     for (const auto& method : methods_) method->restore(state);
 }

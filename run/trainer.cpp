@@ -377,6 +377,7 @@ Result train(const Session& session, const Schedule& schedule, const Options& op
     require(world.size() == session.size(), "a session is the whole job");
     if (options.learners > 1) {
         if (world.size() > 1) throw InputError("--learners: of one rank; start it without mpirun");
+        check_learners(schedule, options);  // before a device is asked for
         kernels::Device* const device = kernels::usable_device(options.device);
         if (device == nullptr) throw InputError("--learners: streams of a GPU, so with --device cuda");
         return train_learners(schedule, options, report, *device);

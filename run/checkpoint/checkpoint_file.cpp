@@ -59,6 +59,7 @@ void write(const H5& file, const Checkpoint& checkpoint) {
     write_header(file, schema, checkpoint);
     write_attribute(file, "samples", checkpoint.samples);
     write_attribute(file, "loss_scale", static_cast<double>(checkpoint.program.loss_scale));
+    write_attribute(file, "scale_found", std::int64_t{checkpoint.program.scale_found});
     write_attribute(file, "good_steps", checkpoint.program.good_steps);
     write_attribute(file, "updates", checkpoint.program.updates);
     write_attribute(file, "steps_begun", checkpoint.program.begun);
@@ -163,6 +164,9 @@ void read_header(const H5& file, const std::string& where, State& state) {
 void read_program(const H5& file, const std::string& where, ProgramState& program) {
     program.loss_scale = static_cast<float>(number_attribute(file, "loss_scale", where));
     program.good_steps = integer_attribute(file, "good_steps", where);
+    // Files of before it was written: a scale comes down to 1 seldom, and a run that scales nothing leaves these two.
+    program.scale_found = has_attribute(file, "scale_found") ? integer_attribute(file, "scale_found", where) != 0
+                                                             : program.loss_scale != 1 || program.good_steps != 0;
     program.updates = integer_attribute(file, "updates", where);
     program.begun = integer_attribute(file, "steps_begun", where);
     program.made_scale = static_cast<float>(number_attribute(file, "lagged_scale", where));

@@ -20,11 +20,27 @@ namespace rehearse::run {
 
 namespace {
 
-void check(const Schedule& schedule, const Options& options) {
-    const auto refuse = [](const std::string& why) { throw InputError("--learners: " + why); };
+[[noreturn]] void refuse(const std::string& why) { throw InputError("--learners: " + why); }
+
+/// What is asked for of the ranks that learners stand for, or at the end of their training.
+void check_options(const Options& options) {
     if (options.steps < 1) refuse(fmt::format("--steps {}: at least 1 is needed", options.steps));
     if (options.check_gradients) refuse("no --check-gradients: compare losses with as many ranks");
-    if (!options.checkpoint.empty()) refuse("no --checkpoint");
+    const std::pair<bool, std::string_view> asked[]{{!options.checkpoint.empty(), "--checkpoint"},
+                                                    {options.resume, "--resume"},
+                                                    {options.rebatch, "--rebatch"},
+                                                    {!options.save.empty(), "--save"},
+                                                    {!options.save_gradients.empty(), "--save-gradients"},
+                                                    {options.target_loss > 0, "--target-loss"},
+                                                    {!options.stop_file.empty(), "--stop-file"},
+                                                    {options.unlocked > 0, "--unlocked"},
+                                                    {options.patience.value > 0, "--patience"}};
+    for (const auto& [is, option] : asked) {
+        if (is) refuse(fmt::format("no {}: leave it out, or train with as many ranks", option));
+    }
+}
+
+void check_steps(const Schedule& schedule) {
     if (scales_loss(schedule.precision)) refuse("fp32 or bf16 only: each learner would find its own loss scale");
     if (schedule.classes.size() != 1 || !is_whole(schedule) || schedule.methods.get<Lag>().steps > 0) {
         refuse(fmt::format("the plan must be data parallelism of whole networks, not '{}'", schedule.plan));
@@ -46,10 +62,9 @@ public:
         : schedule_(schedule),
           options_(options),
           device_(device),
-          samples_(schedule.network, key(options.seed, data_of), options.data, true, options.ignored_label) {
+          samples_(schedule.network, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label) {
         const KernelSelection selection{options.backend, options.algorithm, options.scratch_limit, {}, &device};
-        const Hyperparameters hyperparameters{
-            .learning_rate = options.learning_rate, .momentum = options.momentum, .weight_decay = options.weight_decay};
+        const Hyperparameters hyperparameters = hyperparameters_of(options);
         for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             device.use_stream(static_cast<int>(rank));
             programs_.push_back(
@@ -140,10 +155,15 @@ private:
 
 }  // namespace
 
-Result train_learners(const Schedule& schedule, const Options& options, const Report& report, kernels::Device& device) {
+void check_learners(const Schedule& schedule, const Options& options) {
     rehearse::check(schedule);
     check_program(schedule);
-    check(schedule, options);
+    check_options(options);
+    check_steps(schedule);
+}
+
+Result train_learners(const Schedule& schedule, const Options& options, const Report& report, kernels::Device& device) {
+    check_learners(schedule, options);
     return Learners{schedule, options, device}.train(report);
 }
 

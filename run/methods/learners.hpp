@@ -8,10 +8,12 @@
 
 namespace rehearse::run {
 
+/// InputError for a schedule that does anything but compute, sum gradients and update, and for an option that goes by
+/// ranks or by what is left of them (checkpoints, saved weights, check_gradients, a loss to come to, loss scaling).
+void check_learners(const Schedule& schedule, const Options& options);
+
 /// `schedule` is one of data parallelism for as many ranks as there are learners; all of them are played here. The
-/// timeline of the result is empty: kernels of several streams overlap. InputError for a schedule that does anything
-/// but compute, sum gradients and update, and for an option that goes by ranks (checkpoints, check_gradients, loss
-/// scaling).
+/// timeline of the result is empty: kernels of several streams overlap. InputError as check_learners.
 Result train_learners(const Schedule& schedule, const Options& options, const Report& report, kernels::Device& device);
 
 }  // namespace rehearse::run

@@ -19,6 +19,7 @@ namespace rehearse::run {
 /// What a program counts, as checkpoints have it.
 struct ProgramState {
     float loss_scale = 1;
+    bool scale_found = false;  // by steps that scaled
     std::int64_t good_steps = 0, updates = 0;
     std::int64_t begun = 0;  // steps, with lag=1
     float made_scale = 1;    // of the gradients that these have left

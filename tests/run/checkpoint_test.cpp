@@ -120,6 +120,30 @@ TEST(Checkpoints, OnAnotherPlanHaveTheSameNumbers) {
     }
 }
 
+// A run that scales nothing finds no scale: one that goes on from it in 16 bits begins with its own, and a scale that
+// was found is kept through steps without.
+TEST(Checkpoints, GoOnInAnotherPrecisionWithAScale) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const auto go_on = [&](const std::string& folder, Precision precision, int steps, float scale) {
+        const Options options{.steps = steps,
+                              .learning_rate = 0.01F,
+                              .loss_scale = scale,
+                              .growth_interval = 2,
+                              .checkpoint = folder,
+                              .resume = steps > 1};
+        const Result result = train_on(world, scheduled("data", Optimizer::adam, precision), options, {}, {});
+        world.barrier();
+        return result.steps.back().loss_scale;
+    };
+    const Folder folder;
+    EXPECT_EQ(go_on(folder.path(), Precision::fp32, 1, 512), 1);
+    EXPECT_EQ(go_on(folder.path(), Precision::mixed, 2, 1024), 1024) << "no scale was found before";
+    EXPECT_EQ(go_on(folder.path(), Precision::bf16, 3, 2048), 1);
+    EXPECT_EQ(go_on(folder.path(), Precision::mixed, 4, 4096), 1024) << "the one that was found";
+    EXPECT_EQ(go_on(folder.path(), Precision::mixed, 5, 4096), 2048) << "after two good steps";
+}
+
 TEST(Checkpoints, OfAStoppedJobGoOnToTheBit) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Communicator world = Communicator::world();

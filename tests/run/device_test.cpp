@@ -231,6 +231,27 @@ TEST(Learners, RefuseWhatIsNotDataParallelism) {
     EXPECT_THAT(why("data:zero=1", {}), testing::HasSubstr("neither a kernel"));
     EXPECT_THAT(why("pipe=2", {}), testing::HasSubstr("whole networks, not 'pipe=2'"));
     EXPECT_THAT(why("data", {.check_gradients = true}), testing::HasSubstr("--check-gradients"));
+    EXPECT_THAT(why("data", {.target_loss = 0.1}), testing::HasSubstr("--target-loss"));
+    EXPECT_THAT(why("data", {.save = "w.h5"}), testing::HasSubstr("--save:"));
+    EXPECT_THAT(why("data", {.save_gradients = "g.h5"}), testing::HasSubstr("--save-gradients:"));
+    EXPECT_THAT(why("data", {.checkpoint = "folder"}), testing::HasSubstr("--checkpoint"));
+    EXPECT_THAT(why("data", {.resume = true}), testing::HasSubstr("--resume"));
+    EXPECT_THAT(why("data", {.stop_file = "stop"}), testing::HasSubstr("--stop-file"));
+    EXPECT_EQ(why("data", {}), "");
+}
+
+// What an optimizer goes by is asked of learners as of ranks.
+TEST(Learners, UpdateByTheFactorsThatAreAskedFor) {
+    const auto weights = [](Options options) {
+        options.steps = 3;
+        LateDevice<> late;
+        const Schedule schedule = test::schedule_of(test::dropping(), "data", 2, 2, Optimizer::adam);
+        return train_learners(schedule, options, {}, *late.device).weights;
+    };
+    const std::vector<float> by_default = weights({});
+    EXPECT_EQ(weights({}), by_default);
+    EXPECT_NE(weights({.second_factor = 0.5F}), by_default);
+    EXPECT_NE(weights({.epsilon = 0.1F}), by_default);
 }
 
 TEST(Device, SaysWhatItLeavesToTheHost) {

@@ -112,6 +112,18 @@ TEST_F(Hdf5, CountsAreWhatCanBeCounted) {
     EXPECT_THAT(refusal(), HasSubstr("both are above 0"));
 }
 
+// Files of before `scale_found`: a scale of 1 without good steps is what a run left that scaled nothing.
+TEST_F(Hdf5, AScaleIsTakenForFoundWhereAnOlderFileHasOne) {
+    EXPECT_FALSE(load(path_, schedule_).program.scale_found);
+    {
+        const H5 file = changed();
+        ASSERT_GE(H5Adelete(file.id(), "scale_found"), 0);
+    }
+    EXPECT_FALSE(load(path_, schedule_).program.scale_found);
+    replace("good_steps", 3);
+    EXPECT_TRUE(load(path_, schedule_).program.scale_found);
+}
+
 // Of ranks with states of their own nobody knows how many numbers there are: a sparse data set may claim any number.
 TEST_F(Hdf5, ADataSetHasTheBytesThatItClaims) {
     const RankStates like{
