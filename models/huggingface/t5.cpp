@@ -5,12 +5,33 @@
 //   q {heads, n, d} k {heads, d, n} ─ product ─ + bias {heads, n, n} (+ mask) ─ softmax ─ product with v ─ o
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
 #include "core/error.hpp"
 #include "models/huggingface/families.hpp"
 #include "models/huggingface/rows.hpp"
 
 namespace rehearse::models::huggingface {
 namespace {
+
+/// In which bucket a key lies that is `ahead` rows beyond its query (before it where negative), as section 2.1 of
+/// Raffel et al. and T5Attention._relative_position_bucket of Hugging Face's transformers have it: half of the buckets
+/// for one distance each, the others for ranges that grow with the logarithm, up to `farthest`. Both ways, half of all
+/// are of keys beyond.
+std::int64_t bucket_of(std::int64_t ahead, std::int64_t buckets, std::int64_t farthest, bool both_ways) {
+    if (both_ways) buckets /= 2;
+    const std::int64_t first = both_ways && ahead > 0 ? buckets : 0;
+    const std::int64_t away = both_ways ? std::abs(ahead) : std::max<std::int64_t>(0, -ahead);
+    const std::int64_t exact = buckets / 2;
+    if (away < exact) return first + away;
+    const auto least = static_cast<float>(exact);
+    const float share = std::log(static_cast<float>(away) / least) / std::log(static_cast<float>(farthest) / least);
+    const auto beyond = static_cast<std::int64_t>(share * static_cast<float>(buckets - exact));
+    return first + std::min(buckets - 1, exact + beyond);
+}
 
 class T5 {
 public:
@@ -84,11 +105,12 @@ private:
         };
         const int q = part("q", {1, 0, 2}), k = part("k", {1, 2, 0}), v = part("v", {1, 0, 2});
         const int products = b_.layer(self + ".scores", BatchedMatMul{b_.shape(q), b_.shape(k)}, {q, k});
-        if (bias_ < 0) bias_ = distances(self + ".relative_attention_bias", n);
+        if (bias_ < 0) bias_ = distances(self + ".relative_attention_bias", n, !causal);
         const Shape scores = b_.shape(products);
         Elementwise biased{"add", scores, {scores, scores}};
         if (causal) biased.constants = {{n, n}};
         int p = b_.layer(self + ".bias", biased, {products, bias_});
+        if (causal) b_.at(p).given = mask(n);
         p = b_.layer(self + ".softmax", SoftmaxAlong{scores, 2}, {p});
         int y = b_.layer(self + ".context", BatchedMatMul{scores, b_.shape(v)}, {p, v});
         y = rows_.view(self + ".context.view", rows_.transpose(self + ".context.transpose", y, {1, 0, 2}), {n, inner});
@@ -96,11 +118,49 @@ private:
     }
 
     // {heads, n, n}: of each pair of rows the number of its distance's bucket.
-    int distances(const std::string& name, std::int64_t n) {
+    int distances(const std::string& name, std::int64_t n, bool both_ways) {
         const std::int64_t buckets = c_.size("relative_attention_num_buckets", 32);
-        (void)c_.size("relative_attention_max_distance", 128);
+        const std::int64_t farthest = c_.size("relative_attention_max_distance", 128);
+        if (buckets < 4) c_.fail("relative_attention_num_buckets", fmt::format("is {}, at least 4", buckets));
+        if (farthest <= buckets / 2) {
+            c_.fail("relative_attention_max_distance",
+                    fmt::format("is {}, more than half of the {} buckets", farthest, buckets));
+        }
         const int picked = b_.layer(name, Gather{{buckets, heads_}, {n * n, heads_}, n * n, true}, {});
+        Given told;
+        if (is_told(n)) {
+            std::vector<std::int32_t>& places = told.places.emplace_back();
+            for (std::int64_t pair = 0; pair < n * n; ++pair) {
+                const std::int64_t bucket = bucket_of(pair % n - pair / n, buckets, farthest, both_ways);
+                for (std::int64_t head = 0; head < heads_; ++head)
+                    places.push_back(static_cast<std::int32_t>(bucket * heads_ + head));
+            }
+        } else {
+            told.not_run = not_told(n);
+        }
+        b_.at(picked).given = std::make_shared<const Given>(std::move(told));
         return rows_.view(name + ".view", rows_.transpose(name + ".transpose", picked, {1, 0}), {heads_, n, n});
+    }
+
+    // {n, n}: a query's row sees the keys up to it. The same of all blocks.
+    std::shared_ptr<const Given> mask(std::int64_t n) {
+        if (mask_ != nullptr) return mask_;
+        Given told;
+        if (is_told(n)) {
+            std::vector<float>& hidden = told.fixed.emplace_back();
+            for (std::int64_t pair = 0; pair < n * n; ++pair)
+                hidden.push_back(pair % n <= pair / n ? 0 : -std::numeric_limits<float>::infinity());
+        } else {
+            told.not_run = not_told(n);
+        }
+        return mask_ = std::make_shared<const Given>(std::move(told));
+    }
+
+    // A number for each pair and head is kept in 32 bits: at most 64 MiB of them.
+    bool is_told(std::int64_t n) const { return n <= 4096 && n * n <= (1 << 24) / heads_; }
+    std::string not_told(std::int64_t n) const {
+        return fmt::format("the distances of {0} from {0} rows for {1} heads take more than 64 MiB; give fewer tokens",
+                           n, heads_);
     }
 
     int feed_forward(const std::string& name, int x) {
@@ -126,6 +186,7 @@ private:
     NetworkBuilder b_;
     Rows rows_;
     int bias_ = -1;  // the layer with the biases of this half's distances
+    std::shared_ptr<const Given> mask_{};
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ OTHERS = [None, True, -1, 0, 0.5, 1e300, -1e300, 2**64 - 1, 2**63, "", "x", [], 
 SAMPLES = {"context": {"host_name": "h", "date": "2024-01-01T00:00:00", "layout": "nchw"},
            "benchmarks": [{"name": f"conv2d:n32c64h56w56k{k}r3s3:pad1:stride1:f32:forward/onednn/auto", "run_type": "iteration",
                            "real_time": 10.0 * k, "time_unit": "us", "error_occurred": False} for k in (64, 128, 256, 512)]}
-INSPECTOR = [{"header": {"id": "0x1", "rank": 0, "n_ranks": 8, "nnodes": 1},
+INSPECTOR = [{"header": {"id": "0x1", "rank": 0, "n_ranks": 4, "nnodes": 1},
               "metadata": {"inspector_output_format_version": "v4.0", "hostname": "n1"},
               "coll_perf": {"coll": "AllReduce", "coll_sn": i, "coll_msg_size_bytes": 1048576 * i, "coll_exec_time_us": 100 * i}}
              for i in (1, 2, 3)]
@@ -85,7 +85,7 @@ def commands(binary, folder):
     yield "timeline", timeline, [["compare", "FILE", str(folder / "timeline.json")],
                                  ["export", "FILE", "--to", "csv", str(folder / "out.csv")]]
     yield "samples", SAMPLES, [["calibrate", "--samples", "FILE", "--between", "nodes", *out], ["calibrate", "--kernels", "FILE", *out]]
-    yield "inspector", INSPECTOR, [["calibrate", "--samples", "FILE", "--between", "nodes", *out]]
+    yield "inspector", INSPECTOR, [["calibrate", "--samples", "FILE", "--between", "devices", *out]]
     yield "config", NETWORK, [["models", "FILE", "--sizes", "tokens=16"]]
 
 

@@ -3,6 +3,7 @@
 // errors that name the key.
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -204,6 +205,49 @@ TEST(Albert, RepeatsOneBlock) {
                             "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 16})");
         },
         ThrowsMessage<InputError>(HasSubstr("num_hidden_groups")));
+}
+
+// Of 8 buckets, both ways: 4 for keys before the query, two of one distance each and two of ranges up to 16 rows, and 4
+// for keys beyond. In the decoder all 8 are of keys before, and none beyond is seen.
+TEST(T5, TellsBucketsOfDistancesAndWhatIsSeen) {
+    const Network network = of(R"({"model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1,
+                                   "num_heads": 2, "vocab_size": 10, "relative_attention_num_buckets": 8,
+                                   "relative_attention_max_distance": 16})",
+                               {.sizes = {{"tokens", 20}}});
+    const auto given = [&](std::string_view layer) {
+        return network.layers[static_cast<std::size_t>(find_layer(network, layer).value())].given;
+    };
+    const auto bucket = [&](const std::string& half, int query, int key) {
+        const auto told = given(half + ".block.0.layer.0.SelfAttention.relative_attention_bias");
+        const std::vector<std::int32_t>& places = told->places.at(0);
+        EXPECT_EQ(places.size(), 20U * 20 * 2);
+        const auto at = static_cast<std::size_t>(20 * query + key);
+        EXPECT_EQ(places[2 * at + 1], places[2 * at] + 1) << "a number for each head";
+        return places[2 * at] / 2;
+    };
+    const std::vector<std::pair<int, int>> both_ways{{0, 0}, {1, 1}, {2, 2}, {5, 2}, {6, 3}, {8, 3}, {19, 3}};
+    for (const auto& [distance, number] : both_ways) {
+        EXPECT_EQ(bucket("encoder", distance, 0), number) << distance;
+        EXPECT_EQ(bucket("encoder", 0, distance), distance == 0 ? 0 : 4 + number) << distance;
+    }
+    for (const auto& [distance, number] : {std::pair{0, 0}, {3, 3}, {4, 4}, {6, 5}, {8, 6}, {12, 7}, {19, 7}}) {
+        EXPECT_EQ(bucket("decoder", distance, 0), number) << distance;
+        EXPECT_EQ(bucket("decoder", 0, distance), 0) << distance;
+    }
+    const auto mask = given("decoder.block.0.layer.0.SelfAttention.bias");
+    for (int pair = 0; pair < 400; ++pair) {
+        const float hidden = mask->fixed.at(0).at(static_cast<std::size_t>(pair));
+        EXPECT_EQ(hidden, pair % 20 <= pair / 20 ? 0 : -std::numeric_limits<float>::infinity());
+    }
+    for (const char* key : {R"("relative_attention_num_buckets": 3)", R"("relative_attention_max_distance": 16)"}) {
+        EXPECT_THAT(
+            [&] {
+                of(fmt::format(R"({{"model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1,
+                                    "num_heads": 2, "vocab_size": 10, {}}})",
+                               key));
+            },
+            ThrowsMessage<InputError>(HasSubstr("relative_attention")));
+    }
 }
 
 TEST(Llama, HasTheModulesOfHuggingFaceAndSharedKeys) {

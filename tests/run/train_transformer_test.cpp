@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "models/huggingface/families.hpp"
 #include "run/trainer.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
@@ -53,6 +54,20 @@ TEST(TransformerGradients, ByTheBestKernelsAreThoseOfThePlainLoops) {
         EXPECT_LE(best.gradient_error, best.gradient_tolerance);
         EXPECT_LE(difference(best.gradients, loops.gradients), chain_tolerance(15, 64));
     }
+}
+
+// Scores with biases of distances, of which each half picks its own, and a mask.
+TEST(TransformerGradients, OfT5AreThoseOfThePlainLoopsAndOfOneRank) {
+    const Communicator world = Communicator::world();
+    const Network network = models::huggingface::from_config(
+        R"({"model_type": "t5", "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2,
+            "vocab_size": 20, "dropout_rate": 0})",
+        "config.json", "t5", {.sizes = {{"tokens", 6}}});
+    const Result best = train_network(world, network, 4, {.steps = 2, .check_gradients = true});
+    EXPECT_LE(best.gradient_error, best.gradient_tolerance);
+    EXPECT_LT(best.gradient_tolerance, 1e-4);
+    const Result loops = train_network(world, network, 4, {.steps = 2, .backend = "reference"});
+    EXPECT_LE(difference(best.gradients, loops.gradients), 1e-4);
 }
 
 TEST(TransformerTraining, LearnsWhatFollows) {
