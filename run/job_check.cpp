@@ -95,10 +95,13 @@ void check_program(const Schedule& schedule) {
     if (const Limit* limit = first_limit(asked, true)) refuse(asked, *limit);
 }
 
+void check_limits(const Asked& asked) {
+    if (const Limit* limit = first_limit(asked)) refuse(asked, *limit);
+}
+
 void check_job(const kernels::Communicator& world, const Schedule& schedule, const Options& options,
                std::string_view device) {
-    const Asked asked{schedule, options, device};
-    if (const Limit* limit = first_limit(asked)) refuse(asked, *limit);  // whatever the number of ranks is
+    check_limits({schedule, options, device});  // whatever the number of ranks is
     check_options(world.size(), schedule, options);
 }
 

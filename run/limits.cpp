@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "core/index.hpp"
@@ -70,6 +71,21 @@ std::string momentum_of_tables(const Asked& asked) {
         fmt::format("tables with --momentum {} and --weight-decay {}", options.momentum, options.weight_decay));
 }
 
+// What Adam keeps of the squares of gradients g, (1 - beta2) g^2, rounds to 0 in f16 up to 2^-25. Where the divisor is
+// then epsilon alone, a step is up to g / epsilon of the learning rate long: no longer than where nothing vanishes,
+// about 1 (Kingma and Ba 2015, section 2.1), with an epsilon from the largest such g on. LAMB's steps are as long as
+// the weights make them.
+std::string vanishing_moments(const Asked& asked) {
+    const Options& options = asked.options;
+    const bool adam = asked.schedule.optimizer == Optimizer::adam;
+    if (!options.check_gradients || !adam || update_type(asked.schedule.precision) != DataType::f16) return {};
+    const auto largest = static_cast<float>(std::sqrt(0x1p-25 / (1 - static_cast<double>(options.second_factor))));
+    const float epsilon = options.epsilon > 0 ? options.epsilon : default_epsilon(Optimizer::adam);
+    return words(epsilon < largest,
+                 fmt::format("--check-gradients with --optimizer adam, --precision {} and --epsilon {}, below {}",
+                             to_string(asked.schedule.precision), epsilon, largest));
+}
+
 }  // namespace
 
 std::span<const Limit> limits() {
@@ -121,9 +137,19 @@ std::span<const Limit> limits_of_plans() {
          "there is not one model to save: --checkpoint",
          [](const Asked& a) {
              const bool saves = !a.options.save.empty() || !a.options.save_gradients.empty();
-             const bool threads =
-                 a.schedule.methods.get<Averaging>().learners > 1 || a.options.unlocked > 0 || a.options.learners > 1;
+             const bool threads = a.schedule.methods.get<Averaging>().learners > 1 || a.options.unlocked > 0;
              return words(saves && (keeps_own_states(a.schedule) || threads), "--save");
+         }},
+        {"--check-gradients of Adam in f16 with a small --epsilon",
+         "squares of gradients vanish below 2^-25, and a step divided by epsilon alone is as long as rounding makes "
+         "it; choose mixed, or a larger epsilon",
+         vanishing_moments},
+        {"--check-gradients with --resume, where losses are scaled",
+         "which steps were skipped before the checkpoint is not known; leave out one",
+         [](const Asked& a) {
+             const bool scaled = a.options.resume && a.options.check_gradients && scales_loss(a.schedule.precision);
+             return words(scaled,
+                          fmt::format("--check-gradients with --resume in {}", to_string(a.schedule.precision)));
          }},
         {"--check-gradients with --resume, where bits are sent that rounding may turn",
          "which bits rounding decided before the checkpoint is not known; leave out one",

@@ -266,7 +266,7 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         }
     }
     program.set_state(checkpoint.program);
-    const float made_scale = checkpoint.program.made_scale;
+    const float made_scale = program.state().made_scale;  // 1 where this run scales nothing
     const RankIndex own_rank{world.rank()};
     for (const Placed& each : placed(schedule, own_rank)) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];

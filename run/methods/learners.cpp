@@ -34,6 +34,7 @@ void check_options(const Options& options) {
                                                     {options.target_loss > 0, "--target-loss"},
                                                     {!options.stop_file.empty(), "--stop-file"},
                                                     {options.unlocked > 0, "--unlocked"},
+                                                    {!options.by_learners.empty(), "--tune-learners"},
                                                     {options.patience.value > 0, "--patience"}};
     for (const auto& [is, option] : asked) {
         if (is) refuse(fmt::format("no {}: leave it out, or train with as many ranks", option));
@@ -63,7 +64,7 @@ public:
           options_(options),
           device_(device),
           samples_(schedule.network, key(options.seed, data_of), options.data, options.shuffle, options.ignored_label) {
-        const KernelSelection selection{options.backend, options.algorithm, options.scratch_limit, {}, &device};
+        const KernelSelection selection = selection_of(options, &device);
         const Hyperparameters hyperparameters = hyperparameters_of(options);
         for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
             device.use_stream(static_cast<int>(rank));
@@ -75,6 +76,7 @@ public:
 
     Result train(const Report& report) {
         Result result;
+        if (options_.begun) options_.begun();
         for (int step = 0; step < options_.steps; ++step) {
             for (std::size_t l = 0; l < programs_.size(); ++l) load(step, l);
             const double begin = now();
@@ -157,8 +159,8 @@ private:
 
 void check_learners(const Schedule& schedule, const Options& options) {
     rehearse::check(schedule);
-    check_program(schedule);
     check_options(options);
+    check_limits({schedule, options, options.device});
     check_steps(schedule);
 }
 

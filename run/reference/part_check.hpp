@@ -59,7 +59,8 @@ struct ReferenceOptions {
 /// changed, and has to be the same to 2^-18; where ranks round apart, a bit that rounding can turn is taken as the
 /// ranks sent it (followed.hpp), and the rest is held to the three changes again. Where `schedule` computes in 16 bits,
 /// `single` still computes in f32. A layer then rounds its weights, its input and its output, each by half a unit u
-/// (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3 u.
+/// (2^-11 in f16, 2^-8 in bf16), and so do the gradients: each weight is changed by 3 u. Weights and moments that the
+/// optimizer keeps in 16 bits are rounded to them after each update here, too: what vanishes there is no error.
 GradientCheck check_part(const Schedule& schedule, RankIndex rank, Program& own, const Schedule& single,
                          const ReferenceOptions& options);
 

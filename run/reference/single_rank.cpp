@@ -2,29 +2,17 @@
 #include "run/reference/single_rank.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "core/error.hpp"
-#include "core/half.hpp"
 #include "core/index.hpp"
 #include "core/methods/lag.hpp"
-#include "core/precision.hpp"
 #include "core/weight_versions.hpp"
 #include "run/methods/method.hpp"
 #include "run/pieces.hpp"
 #include "run/random.hpp"
 
 namespace rehearse::run {
-
-namespace {
-
-std::int64_t output_channels(const Op& op) {
-    const Shape shape = output_shape(op);
-    return std::max<std::int64_t>(shape.size() >= 3 ? shape.front() : shape.back(), 1);
-}
-
-}  // namespace
 
 Trained SingleRank::train(RankIndex rank, int perturbation) const {
     const std::vector<const MethodRow*> used = methods_of(schedule_);
@@ -37,6 +25,7 @@ Trained SingleRank::train(RankIndex rank, int perturbation) const {
 std::unique_ptr<Program> SingleRank::model(int perturbation) const {
     auto program = std::make_unique<Program>(single_, RankIndex{0}, options_.selection, options_.weights_seed,
                                              options_.hyperparameters);
+    round_kept(*program);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
 }
@@ -85,6 +74,7 @@ void SingleRank::update(Program& program) const {
         assign(program.tensors().layer(layer).weights, weights);
     }
     program.end_step();  // the weights are read now
+    round_kept(program);
 }
 
 bool SingleRank::asynchronous() const {
@@ -209,21 +199,6 @@ void SingleRank::sum_gradients_of_shares(Program& program, int step, BySize& oth
     }
     const auto all = static_cast<double>(global_batch(schedule_));
     std::ranges::transform(sum, gradients.begin(), [&](double value) { return static_cast<float>(value / all); });
-}
-
-void SingleRank::perturb(Program& program, std::uint64_t seed) const {
-    Uniform random{key(seed, 0x5EED)};
-    for (std::size_t i = 0; i < single_.network.layers.size(); ++i) {
-        const Op& op = single_.network.layers[i].op;
-        const std::int64_t inner = parameters(op) == 0 ? 1 : parameters(op) / output_channels(op);
-        const DataType type = compute_type(schedule_.precision);
-        const double reach = type == DataType::f32
-                                 ? std::sqrt(static_cast<double>(std::max<std::int64_t>(inner, 1))) * 0x1p-24
-                                 : 3 * unit_roundoff(type);
-        for (float& weight : program.tensors().layer(static_cast<int>(i)).weights) {
-            weight *= static_cast<float>(1 + reach * (2 * random.next() - 1));
-        }
-    }
 }
 
 Trained SingleRank::result(Program& program) const {

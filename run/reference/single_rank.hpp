@@ -42,7 +42,8 @@ public:
     bool last(int step) const { return step + 1 == options_.steps; }
     /// The whole network at its first weights.
     std::unique_ptr<Program> model(int perturbation) const;
-    /// The optimizer's step; rows of shared tables are updated by plain SGD.
+    /// The optimizer's step, what it keeps rounded to the type in which the schedule keeps it; rows of shared tables
+    /// are updated by plain SGD.
     void update(Program& program) const;
     /// The mean over micro-batches of as many samples as the schedule of one rank has, from `first` and every `apart`
     /// further on, to the end of the batch.
@@ -76,6 +77,9 @@ public:
 
 private:
     void perturb(Program& program, std::uint64_t seed) const;
+    /// Rounds weights and moments to the type in which the schedule's optimizer keeps them, of a program that computes
+    /// in f32.
+    void round_kept(Program& program) const;
     /// Of a number of samples of its own; for micro-batches of each size of uneven shares.
     struct Sized {
         explicit Sized(Schedule of) : schedule(std::move(of)) {}

@@ -144,6 +144,32 @@ TEST(Checkpoints, GoOnInAnotherPrecisionWithAScale) {
     EXPECT_EQ(go_on(folder.path(), Precision::mixed, 5, 4096), 2048) << "after two good steps";
 }
 
+// Gradients that wait for their update are saved as they are, and a run that scales nothing updates by them so: SGD
+// without momentum moves each weight by the learning rate times them, which rounds once.
+TEST(Checkpoints, WithLagGoOnInAnotherPrecisionByTheSameGradients) {
+    if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
+    const Communicator world = Communicator::world();
+    const Folder folder;
+    const auto go_on = [&](Precision precision, int steps) {
+        const Schedule schedule = scheduled("data:lag=1", Optimizer::sgd, precision);
+        const Options options{.steps = steps,
+                              .learning_rate = 0.0625F,
+                              .momentum = 0,
+                              .loss_scale = 1024,
+                              .checkpoint = folder.path(),
+                              .resume = steps > 2};
+        train_on(world, schedule, options, {}, {});
+        world.barrier();
+        return load(newest(folder.path()).value(), schedule);
+    };
+    const Checkpoint scaled = go_on(Precision::mixed, 2), after = go_on(Precision::fp32, 3);
+    for (std::size_t layer = 0; layer < scaled.layers.size(); ++layer) {
+        const LayerState& from = scaled.layers[layer];
+        for (std::size_t i = 0; i < from.weights.size(); ++i)
+            EXPECT_FLOAT_EQ(after.layers[layer].weights[i], from.weights[i] - 0.0625F * from.lagged[i]);
+    }
+}
+
 TEST(Checkpoints, OfAStoppedJobGoOnToTheBit) {
     if (why_no_checkpoints()) GTEST_SKIP() << *why_no_checkpoints();
     const Communicator world = Communicator::world();

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "core/error.hpp"
 #include "kernels/cuda/convolution.hpp"
@@ -13,6 +15,7 @@
 #include "run/methods/learners.hpp"
 #include "run/trainer.hpp"
 #include "tests/kernels/cuda_host.hpp"
+#include "tests/run/checkpoints.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
 
@@ -220,9 +223,10 @@ TEST(Learners, OnStreamsOfOneDeviceLearnWhatOneWithAllTheirSamplesDoes) {
 
 TEST(Learners, RefuseWhatIsNotDataParallelism) {
     LateDevice<> late;
-    const auto why = [&](std::string_view plan, const Options& options) {
+    const auto why = [&](std::string_view plan, const Options& options, Precision precision = Precision::fp32) {
         try {
-            train_learners(test::schedule_of(test::dropping(), plan, 2, 4), options, {}, *late.device);
+            const Schedule schedule = test::schedule_of(test::dropping(), plan, 2, 4, Optimizer::sgd, precision);
+            train_learners(schedule, options, {}, *late.device);
         } catch (const InputError& error) {
             return std::string{error.what()};
         }
@@ -237,6 +241,10 @@ TEST(Learners, RefuseWhatIsNotDataParallelism) {
     EXPECT_THAT(why("data", {.checkpoint = "folder"}), testing::HasSubstr("--checkpoint"));
     EXPECT_THAT(why("data", {.resume = true}), testing::HasSubstr("--resume"));
     EXPECT_THAT(why("data", {.stop_file = "stop"}), testing::HasSubstr("--stop-file"));
+    EXPECT_THAT(why("data", {.first_idle = true}), testing::HasSubstr("--assign"));
+    EXPECT_THAT(why("data", {.learner_paces = {1, 2}}), testing::HasSubstr("--learner-paces"));
+    EXPECT_THAT(why("data", {.by_learners = {nullptr}}), testing::HasSubstr("--tune-learners"));
+    EXPECT_THAT(why("data", {}, Precision::tf32), testing::HasSubstr("--precision tf32"));
     EXPECT_EQ(why("data", {}), "");
 }
 
@@ -252,6 +260,38 @@ TEST(Learners, UpdateByTheFactorsThatAreAskedFor) {
     EXPECT_EQ(weights({}), by_default);
     EXPECT_NE(weights({.second_factor = 0.5F}), by_default);
     EXPECT_NE(weights({.epsilon = 0.1F}), by_default);
+}
+
+Network digits() {
+    models::NetworkBuilder b("digits", {1, 28, 28});
+    b.loss(b.dense("fc", b.flatten("flatten", models::NetworkBuilder::input), 10));
+    return b.build();
+}
+
+// Of eight digits with another pixel each the first two are learnt, as one rank learns them.
+TEST(Learners, TakeSamplesInTheOrderThatIsAskedFor) {
+    const test::Folder folder;
+    const auto write = [&](const char* name, std::string bytes) {
+        std::ofstream{std::filesystem::path{folder.path()} / name, std::ios::binary} << bytes;
+    };
+    constexpr int count = 8, size = 28 * 28;
+    std::string images{"\0\0\x08\x03\0\0\0\x08\0\0\0\x1c\0\0\0\x1c", 16}, labels{"\0\0\x08\x01\0\0\0\x08", 8};
+    for (int i = 0; i < count; ++i) {
+        images += std::string(i, '\0') + '\xff' + std::string(size - 1 - i, '\0');
+        labels += static_cast<char>(i);
+    }
+    if (Communicator::world().rank() == 0) write("train-images-idx3-ubyte", images);
+    if (Communicator::world().rank() == 0) write("train-labels-idx1-ubyte", labels);
+    Communicator::world().barrier();
+    const auto learnt = [&](bool shuffle) {
+        LateDevice<> late;
+        const Options options{.steps = 1, .data = "idx:" + folder.path(), .shuffle = shuffle};
+        return train_learners(test::schedule_of(digits(), "data", 2, 1), options, {}, *late.device).weights;
+    };
+    const Options in_order{.steps = 1, .data = "idx:" + folder.path(), .shuffle = false};
+    const Result one = train_on(Communicator::self(), test::schedule_of(digits(), "data", 1, 2), in_order, {}, {});
+    EXPECT_LE(difference(learnt(false), one.weights), 0x1p-20);
+    EXPECT_GT(difference(learnt(true), one.weights), 0x1p-10);
 }
 
 TEST(Device, SaysWhatItLeavesToTheHost) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/error.hpp"
@@ -115,6 +116,12 @@ std::vector<Case> cases() {
         {"tables that ranks do not share", schedule_of(dlrm, "data=2:tables=shared", 2, 4)},
         {"tables=shared with momentum", schedule_of(dlrm, "data=3:tables=shared", 3, 4), {.momentum = 0.9F}},
         {"--save, --save-gradients", local, {.momentum = 0, .save = "trained.h5"}},
+        {"--check-gradients of Adam in f16",
+         schedule_of(dropping, "data", 1, 4, Optimizer::adam, Precision::fp16),
+         {.check_gradients = true}},
+        {"--check-gradients with --resume, where losses",
+         in(Precision::mixed, dropping, "data", 1),
+         {.check_gradients = true, .resume = true}},
         {"--check-gradients with --resume, where bits",
          schedule_of(test::images(), "data=2:signs=vote,spatial=2", 4, 4),
          {.check_gradients = true, .resume = true}},
@@ -156,6 +163,23 @@ TEST(Limits, EachRowIsFoundWhereItHoldsAndSaysWhatAndWhy) {
         EXPECT_TRUE(seen.contains(std::string{limit.what})) << "no case for: " << limit.what;
         EXPECT_FALSE(limit.why.empty()) << limit.what;
     }
+}
+
+// (1 - beta2) g^2 comes to 2^-25 at g = 2^-10 where beta2 is 31/32, which both floats hold exactly: from there on no
+// step is longer than its gradient. What f16 does not keep, or nobody compares, is not refused.
+TEST(Limits, AdamIsComparedInF16WhereEpsilonBoundsWhatVanishes) {
+    const auto limit = [](Optimizer optimizer, Precision precision, const Options& options) {
+        return limit_of(test::schedule_of(test::dropping(), "data", 1, 4, optimizer, precision), options);
+    };
+    Options options{.second_factor = 31.0F / 32, .epsilon = 0x1p-10F, .check_gradients = true};
+    EXPECT_EQ(limit(Optimizer::adam, Precision::fp16, options), "");
+    options.epsilon = std::nextafter(0x1p-10F, 0.0F);
+    EXPECT_NE(limit(Optimizer::adam, Precision::fp16, options), "");
+    EXPECT_EQ(limit(Optimizer::lamb, Precision::fp16, options), "");
+    EXPECT_EQ(limit(Optimizer::adam, Precision::mixed, options), "");
+    EXPECT_EQ(limit(Optimizer::adam, Precision::pure_bf16, options), "");
+    options.check_gradients = false;
+    EXPECT_EQ(limit(Optimizer::adam, Precision::fp16, options), "");
 }
 
 // Every plan of these on every network: refused by the plan, or by a row of the table, or its ranks' programs are made.

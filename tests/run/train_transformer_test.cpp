@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transformers and tables, Adam and LAMB. Run under mpirun with 1, 2 and 4 ranks.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "core/error.hpp"
 #include "models/huggingface/families.hpp"
+#include "run/data/feed.hpp"
+#include "run/random.hpp"
+#include "run/reference/part_check.hpp"
 #include "run/trainer.hpp"
 #include "tests/run/difference.hpp"
 #include "tests/run/networks.hpp"
@@ -68,6 +74,91 @@ TEST(TransformerGradients, OfT5AreThoseOfThePlainLoopsAndOfOneRank) {
     EXPECT_LT(best.gradient_tolerance, 1e-4);
     const Result loops = train_network(world, network, 4, {.steps = 2, .backend = "reference"});
     EXPECT_LE(difference(best.gradients, loops.gradients), 1e-4);
+}
+
+Schedule decoder_of(Precision precision, Optimizer optimizer, std::int64_t ranks, std::int64_t batch) {
+    return test::schedule_of(test::tiny_decoder(), "data", ranks, batch, optimizer, precision);
+}
+
+Result train_in_16_bits(const Schedule& schedule, Options options) {
+    options.check_gradients = true;
+    options.loss_scale = 1024;
+    options.single_rank = std::make_shared<const Schedule>(
+        decoder_of(Precision::fp32, schedule.optimizer, 1, micro_batch_size(schedule)));
+    return train_on(Communicator::world(), schedule, options, {}, {});
+}
+
+// What vanishes in 16 bits vanishes in the reference too: squares of gradients in f16; in bf16 steps of 0.0015 beside
+// gammas of 1, half a unit of which is 2^-9, so that 80 of them would be twice what is allowed.
+TEST(TransformerGradients, In16BitsAreHeldToMomentsAndWeightsInThem) {
+    const std::int64_t ranks = Communicator::world().size(), batch = 8 / ranks;
+    const Result squares = train_in_16_bits(decoder_of(Precision::fp16, Optimizer::lamb, ranks, batch),
+                                            {.steps = 5, .learning_rate = 0.01F});
+    EXPECT_LE(squares.gradient_error, squares.gradient_tolerance);
+    EXPECT_LT(squares.gradient_tolerance, 1);
+    const Result steps = train_in_16_bits(decoder_of(Precision::pure_bf16, Optimizer::adam, ranks, batch),
+                                          {.steps = 80, .learning_rate = 0.0015F});
+    EXPECT_LE(steps.gradient_error, steps.gradient_tolerance);
+}
+
+TEST(TransformerGradients, In16BitsThatMissOneRankAreFound) {
+    const std::int64_t ranks = Communicator::world().size();
+    if (ranks == 1) GTEST_SKIP() << "needs an all-reduce";
+    for (const Precision precision : {Precision::fp16, Precision::pure_bf16}) {
+        for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::lamb}) {
+            SCOPED_TRACE(fmt::format("{}, {}", to_string(precision), to_string(optimizer)));
+            Schedule schedule = decoder_of(precision, optimizer, ranks, 8 / ranks);
+            auto& steps = schedule.classes[0].steps;
+            std::erase_if(steps, [](const Step& step) { return is_communicator(step.stream); });
+            for (Step& step : steps) step.after.clear();
+            const Result result = train_in_16_bits(schedule, {.steps = 2, .learning_rate = 0.01F});
+            EXPECT_GT(result.gradient_error, result.gradient_tolerance);
+        }
+    }
+}
+
+/// Compares a training by the factors `own` on one rank with the reference by those `asked` for.
+GradientCheck check_updates(Precision precision, Optimizer optimizer, const Hyperparameters& own,
+                            const Hyperparameters& asked) {
+    constexpr int steps = 3;
+    const Schedule schedule = decoder_of(precision, optimizer, 1, 8);
+    const Schedule single = decoder_of(Precision::fp32, optimizer, 1, 8);
+    Feed feed(schedule, key(1, data_of), Options{}.data, true, Options{}.ignored_label, 0);
+    const auto load = [&](int step, std::int64_t first, Program& program) { feed.load(step, first, program); };
+    Program program{schedule, RankIndex{0}, {}, 5, own};
+    for (int step = 0; step < steps; ++step) {
+        load(step, 0, program);
+        program.compute_gradients(0, 0);
+        for (ReadyStep& ready : program.steps()) {
+            if (std::holds_alternative<Update>(ready.step->action)) program.compute(ready, 0, 0);
+        }
+    }
+    return check_part(schedule, RankIndex{0}, program, single,
+                      {.selection = {},
+                       .weights_seed = 5,
+                       .hyperparameters = asked,
+                       .steps = steps,
+                       .scale = program.scale().now(),
+                       .dropout_seed = [](int) { return 0; },
+                       .load = load});
+}
+
+// By an epsilon that bounds what Adam divides by it where squares of gradients vanish, and steps of a length that
+// rounding does not reach.
+TEST(TransformerGradients, In16BitsFindUpdatesByAnotherMomentum) {
+    const Hyperparameters asked{.learning_rate = 0.1F, .momentum = 0.9F, .epsilon = 0.0055F, .loss_scale = 1024};
+    Hyperparameters other = asked;
+    other.momentum = 0.5F;
+    const std::pair<Precision, Optimizer> cases[]{{Precision::fp16, Optimizer::adam},
+                                                  {Precision::fp16, Optimizer::lamb},
+                                                  {Precision::pure_bf16, Optimizer::lamb}};
+    for (const auto& [precision, optimizer] : cases) {
+        SCOPED_TRACE(fmt::format("{}, {}", to_string(precision), to_string(optimizer)));
+        const GradientCheck right = check_updates(precision, optimizer, asked, asked);
+        EXPECT_LE(right.error, right.tolerance);
+        const GradientCheck wrong = check_updates(precision, optimizer, other, asked);
+        EXPECT_GT(wrong.error, wrong.tolerance);
+    }
 }
 
 TEST(TransformerTraining, LearnsWhatFollows) {
