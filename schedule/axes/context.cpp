@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/rotary.hpp"
-#include "schedule/axes/part_maker.hpp"
+#include "schedule/axes/sequence_moves.hpp"
 #include "schedule/axes/whole_layers.hpp"
 
 namespace rehearse::schedule {
@@ -21,11 +21,10 @@ namespace rehearse::schedule {
 namespace {
 
 /// The rule of each operator: what it takes, what it leaves.
-class ContextSplitter : PartMaker {
+class ContextSplitter : SequenceMoves {
 public:
     ContextSplitter(const Network& network, const ContextAxis& axis)
-        : PartMaker(network, axis.name, axis.index, axis.parts),
-          ring_(axis.ring),
+        : SequenceMoves(network, axis),
           pieces_(axis.pieces),
           readers_(consumers(network)),
           held_(network.layers.size()) {}
@@ -54,7 +53,6 @@ private:
 
     const Layer& layer() const { return network_.layers[index_]; }
     Held& source(std::size_t input) { return held_[at(layer().inputs[input])]; }
-    const Shape& shape_of(int made) const { return part_.network.layers[at(made)].output; }
     /// Whether a sequence of this shape has rows that the ranks can share evenly.
     bool has_rows(const Shape& shape) const {
         return shape.size() == 2 && shape.front() % parts_ == 0 && shape.front() >= parts_;
@@ -89,10 +87,6 @@ private:
         return some;
     }
 
-    int communicate(Movement movement, int from, Label label, Shape shape) {
-        Communication op{.movement = movement, .axis = axis_name_, .shape = std::move(shape), .parts = parts_};
-        return append(label.with(fmt::format(".{}", to_string(movement))), std::move(op), {from}, {});
-    }
     int lying(Held& held, bool rows) {
         if (held.rows == rows) return held.at;
         if (held.other < 0) {
@@ -100,18 +94,6 @@ private:
             held.other = moved_whole(rows ? Movement::slice : Movement::gather, held.at, label);
         }
         return held.other;
-    }
-
-    /// All rows, or the rank's of all, by a ring one row of each rank after the other.
-    int moved_whole(Movement movement, int from, const Label& label) {
-        const Shape shape = shape_of(from);
-        if (!ring_) return communicate(movement, from, label, shape);
-        const bool slices = movement == Movement::slice;
-        const Shape turns = slices ? Shape{shape[0] / parts_, parts_, shape[1]} : Shape{shape[0], 1, shape[1]};
-        Communication op{.movement = movement, .axis = axis_name_, .shape = turns, .parts = parts_, .dim = 1};
-        const int come =
-            append(label.with(fmt::format(".{}", to_string(movement))), std::move(op), {seen_as(from, turns)}, {});
-        return seen_as(come, {slices ? shape[0] / parts_ : shape[0] * parts_, shape[1]});
     }
 
     /// Every rank computes the layer as it is.
@@ -379,47 +361,8 @@ private:
         return input;
     }
 
-    int copied_heads(int from, std::int64_t heads, std::int64_t copies) {
-        if (copies == 1) return from;
-        const Shape rows = shape_of(from);
-        const std::int64_t each = rows.back() / heads;
-        const int seen = seen_as(from, {rows.front(), heads, 1, each});
-        const Rearrangement more{
-            .kind = "expand", .inputs = {shape_of(seen)}, .output = {rows.front(), heads, copies, each}};
-        const int made = append(Label{part_.network.layers[at(from)]}.with(".copies"), more, {seen}, {});
-        return seen_as(made, {rows.front(), heads * copies * each});
-    }
-
-    int seen_as(int from, Shape to) {
-        if (shape_of(from) == to) return from;
-        return append(Label{part_.network.layers[at(from)]}.with(".view"), Flatten{shape_of(from), std::move(to)},
-                      {from}, {});
-    }
-    int transposed(int from, std::vector<std::int64_t> order) {
-        Rearrangement op{.kind = "transpose", .inputs = {shape_of(from)}, .output = {}, .numbers = std::move(order)};
-        for (const std::int64_t axis : op.numbers) op.output.push_back(op.inputs.front()[at(axis)]);
-        return append(Label{part_.network.layers[at(from)]}.with(".transpose"), std::move(op), {from}, {});
-    }
-    /// From the rank's rows, of all heads in `blocks` tensors beside each other, to all rows of its heads.
-    int to_heads(int from, std::int64_t blocks, const Shape& to) {
-        const Shape rows = shape_of(from);
-        const std::int64_t each = rows.back() / blocks / parts_;
-        const int turned = transposed(seen_as(from, {rows.front(), blocks, parts_, each}), {2, 0, 1, 3});
-        const int come =
-            communicate(Movement::all_to_all, turned, Label{part_.network.layers[at(from)]}, shape_of(turned));
-        return seen_as(come, to);
-    }
-    /// And back.
-    int to_rows(int from) {
-        const Shape all = shape_of(from);
-        const int sent = seen_as(from, {parts_, all.front() / parts_, all.back()});
-        const int come = communicate(Movement::all_to_all, sent, Label{part_.network.layers[at(from)]}, shape_of(sent));
-        return seen_as(transposed(come, {1, 0, 2}), {all.front() / parts_, parts_ * all.back()});
-    }
-
     Held split(const auto&) { return on_all(); }
 
-    bool ring_;
     int pieces_;
     std::vector<std::vector<int>> readers_;
     std::vector<Held> held_;                 // by layer of the whole
