@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::array<std::string_view, named_streams> named{
     "compute", "communication", "io", "send_activations", "receive_activations", "send_gradients", "receive_gradients"};
-constexpr std::array<std::string_view, axis_names> axes{"groups",  "pipe",     "data",     "expert",
-                                                        "spatial", "spatial2", "spatial3", "tensor"};
+constexpr std::array<std::string_view, axis_names> axes{"groups",   "pipe",     "data",   "expert", "spatial",
+                                                        "spatial2", "spatial3", "tensor", "context"};
 
 std::array<std::string, stream_count> all_names() {
     std::array<std::string, stream_count> names;
@@ -36,6 +36,23 @@ const std::array<std::string, stream_count>& names() {
     return made;
 }
 
+constexpr unsigned bit(std::string_view axis) {
+    return 1U << static_cast<unsigned>(std::ranges::find(axes, axis) - axes.begin());
+}
+
+// A bit each; nothing where an axis has another name.
+std::optional<unsigned> axes_along(const Mesh& mesh, int axis) {
+    unsigned set = 0;
+    for (std::size_t single = 0; single < mesh.axes.size(); ++single) {
+        if (!runs_along(mesh, axis, static_cast<int>(single))) continue;
+        if (std::ranges::find(axes, mesh.axes[single].name) == axes.end()) return std::nullopt;
+        set |= bit(mesh.axes[single].name);
+    }
+    return set;
+}
+
+Stream stream_of(unsigned axes_set) { return static_cast<Stream>(named_streams + static_cast<int>(axes_set) - 1); }
+
 }  // namespace
 
 std::string_view to_string(Stream stream) { return names().at(static_cast<std::size_t>(stream)); }
@@ -52,14 +69,15 @@ std::optional<Stream> stream_named(std::string_view name) {
 }
 
 Stream communicator_stream(const Mesh& mesh, int axis) {
-    unsigned set = 0;
-    for (std::size_t single = 0; single < mesh.axes.size(); ++single) {
-        if (!runs_along(mesh, axis, static_cast<int>(single))) continue;
-        const auto name = std::ranges::find(axes, mesh.axes[single].name);
-        if (name == axes.end()) return Stream::communication;
-        set |= 1U << static_cast<unsigned>(name - axes.begin());
-    }
-    return static_cast<Stream>(named_streams + static_cast<int>(set) - 1);
+    const std::optional<unsigned> set = axes_along(mesh, axis);
+    return set ? stream_of(*set) : Stream::communication;
+}
+
+Stream gradient_stream(const Mesh& mesh, int axis) {
+    const std::optional<unsigned> set = axes_along(mesh, axis);
+    if (!set) return Stream::communication;
+    const unsigned cut = bit("tensor") | bit("pipe");
+    return stream_of((*set & ~cut) == 0 ? *set : *set | bit("data"));
 }
 
 bool is_communicator(Stream stream) {

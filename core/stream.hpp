@@ -26,7 +26,7 @@ enum class Stream {
     receive_gradients
 };
 /// Axes that a plan can have. The streams of communicators are those of sets of them.
-inline constexpr int axis_names = 8;
+inline constexpr int axis_names = 9;
 inline constexpr int named_streams = 7;
 /// All values of Stream are below it.
 inline constexpr int stream_count = named_streams + (1 << axis_names) - 1;
@@ -37,6 +37,9 @@ std::optional<Stream> stream_named(std::string_view name);
 
 /// The stream of the collectives along an axis, which may be a joined one.
 Stream communicator_stream(const Mesh& mesh, int axis);
+/// The stream of what is done along an axis with gradients and weights. Frameworks have a process group of its own for
+/// it, even where its ranks are those of another one: data's, unless the axis cuts layers (tensor, pipe).
+Stream gradient_stream(const Mesh& mesh, int axis);
 bool is_communicator(Stream stream);
 
 /// The streams on which there are steps, in ascending order.

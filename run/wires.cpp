@@ -44,18 +44,18 @@ void Wires::make_edges(const Schedule& schedule, const kernels::Communicator& wo
     }
 }
 
-// Communicators are made by all ranks together: one an axis, whoever of them sums along it.
+// Communicators are made by all ranks together: one a stream and axis, whoever of them sums along it.
 void Wires::make_groups(const Schedule& schedule, const kernels::Communicator& world) {
-    std::set<int> axes;
+    std::set<Group> groups;
     for (const RankClass& rank_class : schedule.classes) {
         for (const Step& step : rank_class.steps) {
-            if (const auto* action = std::get_if<Communicate>(&step.action)) axes.insert(action->axis);
+            if (const auto* action = std::get_if<Communicate>(&step.action)) groups.insert({step.stream, action->axis});
         }
     }
-    for (const int axis : axes) {
-        const std::vector<RankIndex> group = group_of(schedule.mesh, axis, RankIndex{world.rank()});
-        groups_.emplace(axis, world.split(group.front(), world.rank())).first->second.connect();
-        devices_[axis] = device_group(groups_.at(axis));
+    for (const Group& group : groups) {
+        const std::vector<RankIndex> along = group_of(schedule.mesh, group.second, RankIndex{world.rank()});
+        groups_.emplace(group, world.split(along.front(), world.rank())).first->second.connect();
+        devices_[group] = device_group(groups_.at(group));
     }
 }
 
@@ -83,12 +83,13 @@ Wires::Wires(const Schedule& schedule, Program& program, const kernels::Communic
 Wire Wires::collective(const Schedule& schedule, const ReadyStep& ready, const Communicate& action,
                        const Placement& placement, RankIndex rank) {
     const std::vector<RankIndex> ranks = group_of(schedule.mesh, action.axis, rank);
-    kernels::Communicator& group = groups_.at(action.axis);
+    const Group along{ready.step->stream, action.axis};
+    kernels::Communicator& group = groups_.at(along);
     const Collective collective{action.kind, action.algorithm, placement.group(ranks, action.algorithm),
                                 action.elements, action.root};
     const bool sums = action.kind == CollectiveKind::all_reduce && is_sum(action.algorithm) &&
                       !ready.on_device.empty() && ready.additions.empty();
-    Wire wire{&group, {collective, group.rank()}, sums ? devices_.at(action.axis).get() : nullptr};
+    Wire wire{&group, {collective, group.rank()}, sums ? devices_.at(along).get() : nullptr};
     wire.room = static_cast<std::size_t>((static_cast<double>(wire.rounds.slots) * size_of(action.type)).value);
     return wire;
 }

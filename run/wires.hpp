@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -43,6 +44,8 @@ private:
     /// Two neighbours on an axis and what one sends the other: axis, coordinates of sender and receiver, whether it is
     /// gradients.
     using Edge = std::tuple<int, std::int64_t, std::int64_t, bool>;
+    /// Streams go on at the same time, so that each has communicators of its own along its axes.
+    using Group = std::pair<Stream, int>;
 
     void make_edges(const Schedule& schedule, const kernels::Communicator& world);
     void make_groups(const Schedule& schedule, const kernels::Communicator& world);
@@ -55,8 +58,8 @@ private:
     std::unique_ptr<kernels::DeviceGroup> device_group(const kernels::Communicator& group) const;
 
     kernels::Device* device_;
-    std::map<int, kernels::Communicator> groups_;                   // by axis
-    std::map<int, std::unique_ptr<kernels::DeviceGroup>> devices_;  // likewise
+    std::map<Group, kernels::Communicator> groups_;
+    std::map<Group, std::unique_ptr<kernels::DeviceGroup>> devices_;
     std::map<Edge, kernels::Communicator> edges_;
     ServerLinks* servers_;
     std::optional<kernels::Communicator> nobody_;  // of pushes that another rank of the group does

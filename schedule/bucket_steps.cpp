@@ -151,7 +151,7 @@ Communicate BucketSteps::message(int b, CollectiveKind kind) const {
 
 int BucketSteps::append(Communicate action, std::vector<int> after, std::string name) {
     if (name.empty()) name = fmt::format("bucket{}:{}{}", int{action.bucket()}, pass_of(action.kind), which_time());
-    const Stream stream = communicator_stream(context_.schedule.mesh, action.axis);
+    const Stream stream = gradient_stream(context_.schedule.mesh, action.axis);
     return context_.append(std::move(name), stream, std::move(action), std::move(after));
 }
 

@@ -70,7 +70,7 @@ std::vector<Gather> gathers_of(const Mesh& mesh, const std::map<int, Algorithm>&
         std::string name =
             fmt::format("bucket{}:allgather:{}#{}", uses[r].bucket,
                         compute.problem.pass == Pass::forward ? "forward" : "backward", compute.micro_batch);
-        Step step{unique_name(std::move(name), names), communicator_stream(mesh, action.axis), std::move(action), {}};
+        Step step{unique_name(std::move(name), names), gradient_stream(mesh, action.axis), std::move(action), {}};
         const int after = std::max(r < 2 ? none : uses[r - 2].last, uses[r].updated);
         gathers.push_back({after == none ? uses[0].first : after + 1, uses[r].first, after, std::move(step)});
     }

@@ -36,6 +36,18 @@ TEST(Stream, OfACommunicatorIsOfTheAxesThatItRunsAlong) {
     EXPECT_FALSE(is_communicator(Stream::send_gradients));
 }
 
+TEST(Stream, OfGradientsIsADataParallelGroupsOwn) {
+    Mesh mesh{.axes = {{"expert", 4}, {"context", 2}, {"tensor", 2}}};
+    const int both = join(mesh, 0, 1), all = join(mesh, 0, 2);
+    EXPECT_EQ(to_string(communicator_stream(mesh, 1)), "communication(context)");
+    EXPECT_EQ(to_string(gradient_stream(mesh, 0)), "communication(data+expert)");
+    EXPECT_EQ(to_string(gradient_stream(mesh, both)), "communication(data+expert+context)");
+    EXPECT_EQ(to_string(gradient_stream(mesh, all)), "communication(data+expert+tensor+context)");
+    EXPECT_EQ(gradient_stream(mesh, 2), communicator_stream(mesh, 2));
+    EXPECT_EQ(gradient_stream({.axes = {{"data", 2}}}, 0), communicator_stream({.axes = {{"data", 2}}}, 0));
+    EXPECT_EQ(gradient_stream({.axes = {{"unheard-of", 2}}}, 0), Stream::communication);
+}
+
 TEST(Stream, OfStepsAreThoseThatTheyAreOn) {
     const std::vector<Step> steps{
         {"l", Stream::io, Load{}, {}}, {"c", Stream::compute, Compute{}, {0}}, {"m", Stream::io, Load{}, {}}};
