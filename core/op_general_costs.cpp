@@ -30,15 +30,26 @@ double sums(const Elementwise& op, const std::vector<Shape>& of) {
     return all;
 }
 
+// Whether the first operand is an activation.
+bool begins_with_input(const Elementwise& op) {
+    return op.order.empty() ? !op.inputs.empty() : op.order.front() == 'x';
+}
+
+// Whether one activation is multiplied or divided by what no training changes: so is its gradient, which reads that
+// and not the activation.
+bool scales(const Elementwise& op) {
+    if (op.inputs.size() != 1 || !op.weights.empty()) return false;
+    return op.function == "mul" || (op.function == "div" && begins_with_input(op));
+}
+
 // Where the mask of a choice is an activation, its gradients read it.
 bool linear(const Elementwise& op) {
-    const bool chooses = op.order.empty() ? !op.inputs.empty() : op.order.front() == 'x';
-    return row_of(op).linear && (op.function != "where" || !chooses);
+    return scales(op) || (row_of(op).linear && (op.function != "where" || !begins_with_input(op)));
 }
 
 double slope(const Elementwise& op) {
     if (op.function == "compound" && !op.numbers.empty()) return op.numbers.front();
-    return linear(op) ? 0 : std::max(1.0, row_of(op).flops);
+    return linear(op) && !scales(op) ? 0 : std::max(1.0, row_of(op).flops);
 }
 
 }  // namespace
@@ -151,7 +162,7 @@ std::optional<Movements> movements(const Op& op, Pass pass) {
         const bool reads = forward || !linear(*each);
         if (pass == Pass::backward_weights) return Movements{reads ? 1.0 : 0.0, 1, count(each->constants)};
         if (forward) return Movements{1, 1, count(each->constants)};
-        return Movements{reads ? 2.0 : 1.0, 1, reads ? count(each->constants) : 0, reads};
+        return Movements{reads ? 2.0 : 1.0, 1, reads || scales(*each) ? count(each->constants) : 0, reads};
     }
     if (const auto* reduction = std::get_if<Reduction>(&op)) {
         const bool linear =

@@ -26,7 +26,7 @@ constexpr double lone_block = 0.43;     // time of a block that has one to itsel
 constexpr double memory_share = 0.55;   // of the bandwidth
 constexpr double missed = 0.2;          // of what tiles of a batch load, the part that no cache has
 constexpr double tuned_batch = 2;       // products of a batch that the choice of a tile counts
-constexpr double most_parts = 8, least_depth = 64;
+constexpr double most_pieces = 8, least_piece = 64;
 constexpr Seconds launch{1.2e-6};
 
 // Of dense layers both operands' rows lie k values apart. Beyond about 200 KB the tiles of a wave no longer share what
@@ -94,8 +94,8 @@ ProductTime tensile_bound(const ProductShape& shape, const Board& board) {
     ProductTime best{Seconds{INFINITY}};
     Seconds least{INFINITY};
     for (const tensile::Tile& tile : tensile::tiles) {
-        for (double parts = 1; parts <= tensile::most_parts; parts *= 2) {
-            if (parts > 1 && (shape.batched || shape.k / parts < tensile::least_depth)) break;
+        for (double parts = 1; parts <= tensile::most_pieces; parts *= 2) {
+            if (parts > 1 && (shape.batched || shape.k / parts < tensile::least_piece)) break;
             const Seconds some = tensile::looked_up(shape, tile, parts, board);
             if (some >= least) continue;
             least = some;

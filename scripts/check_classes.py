@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds classes to 25 methods and 15 data members. A larger one says why in the comment above it, after "Large:".
 Holds names to one type each: two types of one name in one namespace share what the linker keeps once.
+Holds constants of one file to names that no header gives to a constant of the namespaces around: files are compiled
+together, and those behind it would read its constant in the place of the header's.
 
-Prints file:line: what for every class without a reason, for every reason that no class needs any more, and for every
-name that headers give to two types, and exits with 1 when there is one.
+Prints file:line: what for every class without a reason, for every reason that no class needs any more, for every name
+that headers give to two types, and for every constant that hides another, and exits with 1 when there is one.
 --list prints the large ones with their reasons instead.
 """
 import argparse
@@ -20,6 +22,10 @@ HEAD = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 LABEL = re.compile(r"^\s*(?:(?:public|private|protected)\s*:\s*)*")
 NO_MEMBER = re.compile(r"(?:using|friend|static_assert|static constexpr|enum|struct|class|union)\b|template\s*<[^{;]*>\s*(?:struct|class)\b")
 SCOPES = re.compile(r"\bnamespace\s*([\w:]*)\s*\{|\b(?:class|struct|union|enum(?:\s+class)?)\s+(\w+(?:::\w+)*)(?:\s+final)?\s*(?::(?!:)[^;{()]*)?\{|[{}]")
+# At the margin, where declarations of a namespace begin, and the further ones of "a = 1, b{2}".
+CONSTANT = re.compile(r"^(?:inline |static )*const(?:expr)? [^;{}()=]*?\b(\w+) *(?:\[\w*\] *)*(?==|\{)", re.MULTILINE)
+FURTHER = re.compile(r",\s*(\w+)\s*(?:=(?!=)|\{)")
+WALK = re.compile(f"(?P<constant>{CONSTANT.pattern})|{SCOPES.pattern}", re.MULTILINE)
 OPERATOR = re.compile(r"\boperator\s*[^\w\s(]+|\boperator\s*\(\)")
 ARGUMENTS = re.compile(r"<[^<>]*>")
 REASON = re.compile(r"\bLarge: (.*)")
@@ -125,6 +131,38 @@ def twice(root):
     return found
 
 
+def constants(text):
+    """(offset, namespaces around, the unnamed one as "", name) of a blanked file's constants, those of classes and functions aside."""
+    scopes = []  # nothing of what is no namespace
+    for match in WALK.finditer(text):
+        if match[0] == "}":
+            del scopes[-1:]
+        elif match["constant"] is None:
+            scopes.append(match[3] if match[0].startswith("namespace") else None)
+        elif None not in scopes:
+            around = [name for scope in scopes for name in scope.split("::")]
+            for name in (match[2], *FURTHER.findall(text, match.end(), text.find(";", match.end()))):
+                yield match.start(), around, name
+
+
+def hidden(root):
+    """A line for each constant of one file that hides one that a header gives to a namespace around."""
+    texts = {p.relative_to(root): blanked(p.read_text(encoding="utf-8", errors="replace"))
+             for suffix in ("hpp", "cpp") for p in sorted(root.glob(f"*/**/*.{suffix}"))
+             if p.relative_to(root).parts[0] not in OUTSIDE}
+    given = {(*around, name): place for place, text in texts.items() if place.suffix == ".hpp"
+             for _, around, name in constants(text) if "" not in around}
+    found = []
+    for place, text in texts.items():
+        for at, around, name in constants(text) if place.suffix == ".cpp" else ():
+            for depth in range(1, len(around) - 1) if around[-1:] == [""] else ():
+                if header := given.get((*around[:depth], name)):
+                    line = text.count("\n", 0, at) + 1
+                    found.append(f"{place.as_posix()}:{line}: {name} hides {'::'.join(around[:depth])}::{name} of {header.as_posix()} "
+                                 "from files compiled behind it: name it otherwise")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
@@ -140,7 +178,7 @@ def main():
                          (reason if reason else 'split it, or say why above it, after "Large:"'))
         if reason and not large and not arguments.list:
             found.append(f"{place}: {name} has {methods} methods and {members} members and is not large: delete its reason")
-    found += [] if arguments.list else twice(arguments.root)
+    found += [] if arguments.list else twice(arguments.root) + hidden(arguments.root)
     print("\n".join(found) if found else "classes: good")
     return 1 if found and not arguments.list else 0
 

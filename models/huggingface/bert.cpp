@@ -43,6 +43,8 @@ public:
             words(x, embedding);
         } else if (architecture_ == kin_.base + "ForPreTraining") {
             replaced(x);
+        } else if (classifies()) {
+            rows_.label_loss(classified(x));
         } else {
             b_.loss(classified(x));
         }
@@ -64,7 +66,11 @@ private:
         const int q = rows_.dense(name + m.query, x, hidden_, true), k = rows_.dense(name + m.key, x, hidden_, true);
         const int v = rows_.dense(name + m.value, x, hidden_, true);
         int y = rows_.attention(name + ".attention.self", q, k, v,
-                                {.heads = heads, .key_heads = heads, .head_size = size, .value_size = size});
+                                {.heads = heads,
+                                 .key_heads = heads,
+                                 .head_size = size,
+                                 .value_size = size,
+                                 .causal = kin_.decodes && c_.flag("is_decoder", false)});
         const auto added = [&](const std::string& dense, const std::string& norm, int from) {
             const int made = dropped(name + beside(dense) + ".dropout", rows_.dense(name + dense, from, hidden_, true));
             return rows_.layer_norm(name + norm, b_.add(name + beside(dense) + ".add", x, made));
@@ -116,21 +122,22 @@ private:
         b_.loss(rows_.view("discriminator_predictions.squeeze", x, {tokens_}));
     }
 
+    bool classifies() const { return architecture_ == kin_.base + "ForSequenceClassification"; }
+
     // From the first row, of what stands before the sentence.
     int classified(int x) {
-        const bool classifies = architecture_ == kin_.base + "ForSequenceClassification";
         x = rows_.slice(prefix_ + "first_token", x, 0, 0, 1);
-        if (!kin_.pooler.empty() && (!classifies || kin_.head_of_classes.empty())) {
+        if (!kin_.pooler.empty() && (!classifies() || kin_.head_of_classes.empty())) {
             x = rows_.dense(prefix_ + kin_.pooler, x, hidden_, true);
             x = b_.layer(prefix_ + beside(kin_.pooler) + ".activation", Activation{Nonlinearity::tanh, b_.shape(x)},
                          {x});
         }
-        if (!classifies) return x;
+        if (!classifies()) return x;
         if (!kin_.head_of_classes.empty()) {
             x = rows_.dense(kin_.head_of_classes, x, hidden_, true);
             x = b_.layer(kin_.head_of_classes + ".act", *activation(kin_.head_function, b_.shape(x)), {x});
         }
-        return rows_.dense(kin_.classes, dropped("dropout", x), std::max<std::int64_t>(2, c_.labels(2)), true);
+        return rows_.dense(kin_.classes, dropped("dropout", x), c_.labels(2), true);
     }
 
     const Config& c_;
@@ -143,6 +150,16 @@ private:
     int first_ = 0, last_ = 0, read_ = 0;  // of the block that is repeated
 };
 
+// What differs from attention of all tokens to all, by their rows in a table of positions.
+void check_attention(const Config& config, const BertKin& kin) {
+    const std::string positions = config.text("position_embedding_type", "absolute");
+    if (positions != "absolute") {
+        config.fail("position_embedding_type",
+                    fmt::format("is '{}': scores by distance are not known; only 'absolute' is", positions));
+    }
+    if (kin.decodes) config.only("add_cross_attention", false, "attention to what an encoder made is not built");
+}
+
 }  // namespace
 
 Network bert(const Request& request) {
@@ -153,6 +170,7 @@ Network bert(const Request& request) {
     if (kin.shared_layers)
         for (const char* key : {"num_hidden_groups", "inner_group_num"})
             if (request.config.size(key, 1) != 1) request.config.fail(key, "is not 1: one block is repeated here");
+    check_attention(request.config, kin);
     Network network = Bert(request, kin).build();
     if (request.architecture == "BertForMaskedLM") {  // what is published as BERT's size has the pooler, not this head
         const std::int64_t hidden = request.config.size("hidden_size"), words = request.config.size("vocab_size");

@@ -28,7 +28,8 @@ BertKin distilbert() {
             .pooler = "",
             .head_of_classes = "pre_classifier",
             .head_function = "relu",
-            .segments = false};
+            .segments = false,
+            .decodes = false};
 }
 
 BertKin electra() {
@@ -55,7 +56,8 @@ BertKin albert() {
             .pooler = "pooler",
             .widened = "encoder.embedding_hidden_mapping_in",
             .narrow_tables = 128,
-            .shared_layers = true};
+            .shared_layers = true,
+            .decodes = false};
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ struct BertKin {
     std::int64_t narrow_tables = 0;   // their width where the config does not say; 0: a row's
     std::int64_t first_position = 0;  // rows of the positions' table before the first token's
     bool segments = true, shared_layers = false;
+    bool decodes = true;  // transformers follows is_decoder: a token sees those before it
 };
 
 /// Of one of the model types that `bert` builds.

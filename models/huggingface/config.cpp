@@ -14,8 +14,8 @@
 namespace rehearse::models::huggingface {
 namespace {
 
-// Tokens, decoding, initial values, files and versions: nothing that a layer's size depends on. Dropout, too: where
-// probabilities of attention are dropped, its fused kernels do it on the way.
+// Tokens, decoding, initial values, files and versions: nothing that a layer's size depends on, and what only the
+// families that ask for it follow. Dropout of attention's probabilities, too: its fused kernels do it on the way.
 constexpr std::array silent{"_name_or_path",
                             "_attn_implementation",
                             "_attn_implementation_autoset",
@@ -36,18 +36,14 @@ constexpr std::array silent{"_name_or_path",
                             "diversity_penalty",
                             "do_sample",
                             "drop_path_rate",
-                            "dropout_rate",
                             "dtype",
                             "early_stopping",
-                            "embd_pdrop",
                             "encoder_no_repeat_ngram_size",
                             "ep_size",
                             "encoder_stride",
                             "exponential_decay_length_penalty",
                             "finetuning_task",
                             "gradient_checkpointing",
-                            "hidden_dropout",
-                            "hidden_dropout_prob",
                             "id2label",
                             "initializer_factor",
                             "initializer_range",
@@ -75,7 +71,6 @@ constexpr std::array silent{"_name_or_path",
                             "output_router_logits",
                             "output_scores",
                             "path_norm",
-                            "position_embedding_type",
                             "prefix",
                             "pretraining_tp",
                             "problem_type",
@@ -83,12 +78,10 @@ constexpr std::array silent{"_name_or_path",
                             "remove_invalid_values",
                             "reorder_and_upcast_attn",
                             "repetition_penalty",
-                            "resid_pdrop",
                             "return_dict",
                             "return_dict_in_generate",
                             "rms_norm_eps",
                             "rope_interleave",
-                            "rope_parameters",
                             "rope_scaling",
                             "rope_theta",
                             "rotary_emb_base",
@@ -163,12 +156,17 @@ constexpr std::int64_t largest = std::int64_t{1} << 31;  // products of two size
 
 }  // namespace
 
-std::int64_t Config::size(std::string_view key, std::int64_t otherwise) const {
+std::int64_t Config::size(std::string_view key, std::int64_t otherwise, std::int64_t least) const {
     const json* const value = find(key);
     if (value == nullptr) return otherwise;
-    if (!value->is_number_integer() || value->get<double>() < 0 || value->get<double>() > static_cast<double>(largest))
-        fail(key, fmt::format("is {}, not a size (a whole number of at least 0)", value->dump()));
+    if (!value->is_number_integer() || value->get<double>() < static_cast<double>(least) ||
+        value->get<double>() > static_cast<double>(largest))
+        fail(key, fmt::format("is {}, not a size (a whole number of at least {})", value->dump(), least));
     return value->get<std::int64_t>();
+}
+
+std::int64_t Config::size_unless_null(std::string_view key, std::int64_t otherwise) const {
+    return size(key, json_.contains(key) ? 0 : otherwise);
 }
 
 std::vector<std::int64_t> Config::sizes(std::string_view key) const {
@@ -196,11 +194,32 @@ double Config::number(std::string_view key, double otherwise) const {
     return value->get<double>();
 }
 
-std::int64_t Config::part(std::string_view key, double otherwise, std::int64_t of) const {
-    const double times = number(key, otherwise), all = times * static_cast<double>(of);
+double Config::of_rotary(std::string_view key, double otherwise) const {
+    const json* const table = find("rope_parameters");
+    const double own = number(key, otherwise);
+    if (table == nullptr || !table->is_object() || !table->contains(key)) return own;
+    const json& value = table->at(std::string{key});
+    if (!value.is_number()) fail(key, fmt::format("is {} in rope_parameters, not a number", value.dump()));
+    return value.get<double>();
+}
+
+namespace {
+
+std::int64_t part_of(const Config& config, std::string_view key, double times, std::int64_t of) {
+    const double all = times * static_cast<double>(of);
     if (!(all >= 0) || all > static_cast<double>(largest))
-        fail(key, fmt::format("is {}: {} times that is no size (0 to 2^31)", times, of));
+        config.fail(key, fmt::format("is {}: {} times that is no size (0 to 2^31)", times, of));
     return static_cast<std::int64_t>(all);
+}
+
+}  // namespace
+
+std::int64_t Config::part(std::string_view key, double otherwise, std::int64_t of) const {
+    return part_of(*this, key, number(key, otherwise), of);
+}
+
+std::int64_t Config::turned(std::string_view key, double otherwise, std::int64_t size) const {
+    return part_of(*this, key, of_rotary("partial_rotary_factor", number(key, otherwise)), size);
 }
 
 bool Config::flag(std::string_view key, bool otherwise) const {
@@ -257,8 +276,9 @@ std::int64_t Sizes::take(const std::string& name, std::int64_t otherwise, std::i
         return otherwise;
     }
     if (given->second < 2 || (most > 0 && given->second > most)) {
-        throw InputError(fmt::format("--sizes {}={}: {} takes 2{}", name, given->second, origin_,
-                                     most > 0 ? fmt::format(" to {}", most) : " or more"));
+        throw InputError(fmt::format("{}: {} takes 2{} {}",
+                                     typed_.empty() ? fmt::format("--sizes {}={}", name, given->second) : typed_,
+                                     origin_, most > 0 ? fmt::format(" to {}", most) : " or more", name));
     }
     return given->second;
 }

@@ -22,14 +22,20 @@ public:
     Config(std::string_view text, std::string origin);
 
     bool has(std::string_view key) const;
-    /// A size: at least 1; InputError when it is absent. The other form: at least 0, `otherwise` when it is absent.
+    /// A size: at least 1; InputError when it is absent. The other form: `otherwise` when it is absent.
     std::int64_t size(std::string_view key) const;
-    std::int64_t size(std::string_view key, std::int64_t otherwise) const;
+    std::int64_t size(std::string_view key, std::int64_t otherwise, std::int64_t least = 0) const;
+    /// Where null says that there is none of it: 0, which absent does not say.
+    std::int64_t size_unless_null(std::string_view key, std::int64_t otherwise) const;
     std::vector<std::int64_t> sizes(std::string_view key) const;
     std::vector<std::int64_t> sizes(std::string_view key, std::vector<std::int64_t> otherwise) const;
     double number(std::string_view key, double otherwise) const;
+    /// Of rotary embeddings: of `rope_parameters`, where transformers 5 keeps it, else of the config itself.
+    double of_rotary(std::string_view key, double otherwise) const;
     /// `of` times a number, rounded down; at least 0, and a size that `size` would take.
     std::int64_t part(std::string_view key, double otherwise, std::int64_t of) const;
+    /// The numbers of a head of `size` that rotary embeddings turn: by `key`, or by rope_parameters.
+    std::int64_t turned(std::string_view key, double otherwise, std::int64_t size) const;
     bool flag(std::string_view key, bool otherwise) const;
     std::string text(std::string_view key, std::string_view otherwise) const;
     /// The first text of a list, as `architectures` is; empty when it is absent.
@@ -54,7 +60,9 @@ private:
 /// Sizes of a sample that --sizes may give, each with what is taken without.
 class Sizes {
 public:
-    Sizes(const ImportOptions& options, std::string origin) : given_(options.sizes), origin_(std::move(origin)) {}
+    /// `typed`: what was typed in the place of --sizes ("llama3-8b@1"); empty: that was.
+    Sizes(const ImportOptions& options, std::string origin, std::string typed = "")
+        : given_(options.sizes), origin_(std::move(origin)), typed_(std::move(typed)) {}
     /// `most`: 0 for no limit. A note says what was taken unasked, and why.
     std::int64_t take(const std::string& name, std::int64_t otherwise, std::int64_t most, std::string_view why,
                       std::vector<std::string>& notes);
@@ -63,7 +71,7 @@ public:
 
 private:
     std::map<std::string, std::int64_t> given_;
-    std::string origin_;
+    std::string origin_, typed_;
     std::vector<std::string> asked_;
 };
 

@@ -114,21 +114,24 @@ Network bloom(const Request& request) {
     const char* width = c.has("n_embed") ? "n_embed" : "hidden_size";
     const char* many = c.has("num_attention_heads") ? "num_attention_heads" : "n_head";
     const char* deep = c.has("num_hidden_layers") ? "num_hidden_layers" : "n_layer";
-    const std::int64_t hidden = c.size(width), heads = c.size(many), tokens = tokens_of(request, "seq_length");
+    const std::int64_t hidden = c.size(width), heads = c.size(many),
+                       tokens = unbounded_tokens_of(request, "seq_length");
     Decoder d{request, {tokens, c.size("vocab_size"), hidden}};
     say_alibi(request);
     const int table = d.b_.layer("transformer.word_embeddings", d.table_, {NetworkBuilder::input});
     int x = d.rows_.layer_norm("transformer.word_embeddings_layernorm", table);
     const std::int64_t size = evenly(c, hidden, heads, many);
+    const double dropped = c.number("hidden_dropout", 0);
     for (std::int64_t i = 0; i < layers_of(c, deep); ++i) {
         const std::string name = fmt::format("transformer.h.{}", i), self = name + ".self_attention";
         int y = d.rows_.layer_norm(name + ".input_layernorm", x);
         y = d.fused(self + ".query_key_value", y,
                     {.heads = heads, .key_heads = heads, .head_size = size, .value_size = size, .causal = true}, true);
-        x = d.b_.add(self + ".add", x, d.rows_.dense(self + ".dense", y, hidden, true));
+        y = d.rows_.dropout(self + ".dropout", d.rows_.dense(self + ".dense", y, hidden, true), dropped);
+        x = d.b_.add(self + ".add", x, y);
         y = d.rows_.layer_norm(name + ".post_attention_layernorm", x);
         y = d.mlp(name + ".mlp", {".dense_h_to_4h", ".dense_4h_to_h", 4 * hidden, true, "hidden_act", "gelu_new"}, y);
-        x = d.b_.add(name + ".mlp.add", x, y);
+        x = d.b_.add(name + ".mlp.add", x, d.rows_.dropout(name + ".mlp.dropout", y, dropped));
     }
     return d.end(x, table, "transformer.ln_f", false);
 }
@@ -139,34 +142,40 @@ Network falcon(const Request& request) {
     const char* many = c.has("num_attention_heads") ? "num_attention_heads" : "n_head";
     const char* deep = c.has("num_hidden_layers") ? "num_hidden_layers" : "n_layer";
     const std::int64_t hidden = c.size("hidden_size"), heads = c.size(many),
-                       tokens = tokens_of(request, "max_position_embeddings"), size = evenly(c, hidden, heads, many);
+                       tokens = unbounded_tokens_of(request, "max_position_embeddings"),
+                       size = evenly(c, hidden, heads, many);
     const bool newer = c.flag("new_decoder_architecture", false), bias = c.flag("bias", false);
     const bool parallel = c.flag("parallel_attn", true), alibi = c.flag("alibi", false);
     const bool one = c.flag("multi_query", true) && !newer;
-    const std::int64_t asked = c.size("num_kv_heads", heads), key_heads = newer ? asked : one ? 1 : heads;
+    const std::int64_t asked = c.size("num_kv_heads", heads, 1), key_heads = newer ? asked : one ? 1 : heads;
     const bool two_norms = newer && c.size("num_ln_in_parallel_attn", 2) == 2;
-    evenly(c, heads, std::max<std::int64_t>(1, key_heads), "num_kv_heads");
+    evenly(c, heads, key_heads, "num_kv_heads");
     if (alibi) say_alibi(request);
     Decoder d{request, {tokens, c.size("vocab_size"), hidden}};
     const int table = d.b_.layer("transformer.word_embeddings", d.table_, {NetworkBuilder::input});
     const Heads shape{heads, key_heads, size, size, true, alibi ? 0 : size};
     const Mlp mlp{
-        ".dense_h_to_4h", ".dense_4h_to_h", c.size("ffn_hidden_size", 4 * hidden), bias, "activation", "gelu"};
+        ".dense_h_to_4h", ".dense_4h_to_h", c.size("ffn_hidden_size", 4 * hidden, 1), bias, "activation", "gelu"};
+    const double dropped = c.number("hidden_dropout", 0);
     int x = table;
     for (std::int64_t i = 0; i < layers_of(c, deep); ++i) {
         const std::string name = fmt::format("transformer.h.{}", i), self = name + ".self_attention";
         const int from = d.rows_.layer_norm(name + (two_norms ? ".ln_attn" : ".input_layernorm"), x);
-        const int y =
-            d.rows_.dense(self + ".dense", d.fused(self + ".query_key_value", from, shape, bias), hidden, bias);
+        int y = d.rows_.dense(self + ".dense", d.fused(self + ".query_key_value", from, shape, bias), hidden, bias);
         if (newer || parallel) {
             const int read = two_norms ? d.rows_.layer_norm(name + ".ln_mlp", x) : from;
             const int z = d.mlp(name + ".mlp", mlp, read);
-            x = d.b_.layer(name + ".add", Add{d.b_.shape(x), 3}, {x, y, z});
+            if (dropped > 0) {  // of both halves together
+                y = d.rows_.dropout(name + ".dropout", d.b_.add(name + ".halves.add", y, z), dropped);
+                x = d.b_.add(name + ".add", x, y);
+            } else {
+                x = d.b_.layer(name + ".add", Add{d.b_.shape(x), 3}, {x, y, z});
+            }
             continue;
         }
-        x = d.b_.add(self + ".add", x, y);
-        x = d.b_.add(name + ".mlp.add", x,
-                     d.mlp(name + ".mlp", mlp, d.rows_.layer_norm(name + ".post_attention_layernorm", x)));
+        x = d.b_.add(self + ".add", x, d.rows_.dropout(self + ".dropout", y, c.number("attention_dropout", 0)));
+        y = d.mlp(name + ".mlp", mlp, d.rows_.layer_norm(name + ".post_attention_layernorm", x));
+        x = d.b_.add(name + ".mlp.add", x, d.rows_.dropout(name + ".mlp.dropout", y, dropped));
     }
     return d.end(x, table, "transformer.ln_f", false);
 }
@@ -175,15 +184,16 @@ Network phi(const Request& request) {
     only_architectures(request, {"PhiForCausalLM"});
     const Config& c = request.config;
     const std::int64_t hidden = c.size("hidden_size"), heads = c.size("num_attention_heads"),
-                       tokens = tokens_of(request, "max_position_embeddings"),
+                       tokens = unbounded_tokens_of(request, "max_position_embeddings"),
                        size = evenly(c, hidden, heads, "num_attention_heads"),
-                       key_heads = c.size("num_key_value_heads", heads);
-    evenly(c, heads, std::max<std::int64_t>(1, key_heads), "num_key_value_heads");
-    const std::int64_t turned = c.part("partial_rotary_factor", 0.5, size);
+                       key_heads = c.size("num_key_value_heads", heads, 1);
+    evenly(c, heads, key_heads, "num_key_value_heads");
+    const std::int64_t turned = c.turned("partial_rotary_factor", 0.5, size);
+    const double dropped = c.number("resid_pdrop", 0);
     c.only("qk_layernorm", false, "a normalization of queries and keys");
     Decoder d{request, {tokens, c.size("vocab_size"), hidden}};
     const int table = d.b_.layer("model.embed_tokens", d.table_, {NetworkBuilder::input});
-    int x = table;
+    int x = d.rows_.dropout("model.embed_dropout", table, c.number("embd_pdrop", 0));
     for (std::int64_t i = 0; i < layers_of(c, "num_hidden_layers"); ++i) {
         const std::string name = fmt::format("model.layers.{}", i), self = name + ".self_attn";
         const int from = d.rows_.layer_norm(name + ".input_layernorm", x);
@@ -191,9 +201,9 @@ Network phi(const Request& request) {
         const int k = d.rows_.dense(self + ".k_proj", from, key_heads * size, true);
         const int v = d.rows_.dense(self + ".v_proj", from, key_heads * size, true);
         int y = d.rows_.attention(self, q, k, v, {heads, key_heads, size, size, true, turned});
-        y = d.rows_.dense(self + ".dense", y, hidden, true);
-        const Mlp mlp{".fc1", ".fc2", c.size("intermediate_size", 4 * hidden), true, "hidden_act", "gelu_new"};
-        const int z = d.mlp(name + ".mlp", mlp, from);
+        y = d.rows_.dropout(name + ".resid_dropout", d.rows_.dense(self + ".dense", y, hidden, true), dropped);
+        const Mlp mlp{".fc1", ".fc2", c.size("intermediate_size", 4 * hidden, 1), true, "hidden_act", "gelu_new"};
+        const int z = d.rows_.dropout(name + ".mlp.resid_dropout", d.mlp(name + ".mlp", mlp, from), dropped);
         x = d.b_.layer(name + ".add", Add{d.b_.shape(x), 3}, {x, y, z});
     }
     return d.end(x, table, "model.final_layernorm", true);

@@ -13,8 +13,21 @@ bool is_listed(const Config& config, std::int64_t index) {
     return std::ranges::find(dense, index) != dense.end();
 }
 
-std::string_view key_of_experts(const std::string& type) {
-    return type == "mixtral" ? "num_local_experts" : type.starts_with("deepseek") ? "n_routed_experts" : "num_experts";
+// What a config.json calls its experts, and what each type takes where it says nothing: the defaults of transformers'
+// configuration classes; 0: none.
+struct Mixture {
+    std::string_view key;
+    std::int64_t experts, top, inner;
+    std::int64_t shared = 0;       // of all tokens; of Qwen2-MoE, the width of the one there is
+    std::int64_t first_dense = 0;  // blocks without a mixture
+};
+
+Mixture mixture_of(const std::string& type) {
+    if (type == "mixtral") return {"num_local_experts", 8, 2, 14336};
+    if (type == "qwen2_moe") return {"num_experts", 60, 4, 1408, 5632};
+    if (type == "deepseek_v2") return {"n_routed_experts", 64, 0, 1407, 2};
+    if (type == "deepseek_v3") return {"n_routed_experts", 256, 8, 2048, 1, 3};
+    return {"num_experts", 128, 8, 768};
 }
 
 }  // namespace
@@ -27,16 +40,20 @@ std::string mixture_name(const Config& config, const std::string& type, std::int
     }
     if (!type.starts_with("deepseek")) return "";
     const std::int64_t step = std::max<std::int64_t>(1, config.size("moe_layer_freq", 1));
-    return index >= config.size("first_k_dense_replace", 0) && index % step == 0 ? "mlp" : "";
+    return index >= config.size("first_k_dense_replace", mixture_of(type).first_dense) && index % step == 0 ? "mlp"
+                                                                                                            : "";
 }
 
 int experts(Rows& rows, const Config& config, const std::string& type, const std::string& name, int from) {
     NetworkBuilder& b = rows.builder();
     const std::int64_t tokens = rows.rows(from), hidden = rows.width(from);
-    const std::string_view key = key_of_experts(type);
-    const std::int64_t count = config.size(key), top = config.size("num_experts_per_tok");
+    const Mixture usual = mixture_of(type);
+    const std::int64_t count = config.size(usual.key, usual.experts, 1);
+    const std::int64_t top =
+        usual.top == 0 ? config.size("num_experts_per_tok") : config.size("num_experts_per_tok", usual.top, 1);
     if (top > count) config.fail("num_experts_per_tok", "is more than there are experts");
-    const std::int64_t inner = config.size(type == "mixtral" ? "intermediate_size" : "moe_intermediate_size");
+    const std::int64_t inner =
+        config.size(type == "mixtral" ? "intermediate_size" : "moe_intermediate_size", usual.inner, 1);
     for (const auto* chosen : {"n_group", "topk_group", "topk_method", "norm_topk_prob"}) (void)config.has(chosen);
 
     int scores = rows.dense(name + ".gate", from, count, false);
@@ -60,8 +77,8 @@ int experts(Rows& rows, const Config& config, const std::string& type, const std
     const int made = grouped(mixtral ? "w2" : "down_proj", wide, hidden);
     int out = b.layer(name + ".combine", CombineTokens{routing}, {made, scores});
 
-    const std::int64_t common = type == "qwen2_moe" ? config.size("shared_expert_intermediate_size")
-                                                    : config.size("n_shared_experts", 0) * inner;
+    const std::int64_t common = type == "qwen2_moe" ? config.size("shared_expert_intermediate_size", usual.shared)
+                                                    : config.size_unless_null("n_shared_experts", usual.shared) * inner;
     if (common == 0) return out;
     const std::string shared = name + (type == "qwen2_moe" ? ".shared_expert" : ".shared_experts");
     int all = rows.gated(shared, from, common, false);

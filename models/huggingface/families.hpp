@@ -36,11 +36,14 @@ Network swin(const Request& request);
 /// The length of a sequence: --sizes tokens=N, else the positions that the config's `key` names, without `unused` rows
 /// before the first token's, at most 8192 of them.
 std::int64_t tokens_of(const Request& request, std::string_view key, std::int64_t unused = 0);
+/// The same where no table holds the positions (rotary embeddings, ALiBi): longer sequences are taken, with a note.
+std::int64_t unbounded_tokens_of(const Request& request, std::string_view key);
 /// InputError unless the architecture is one of these, or not said.
 void only_architectures(const Request& request, const std::vector<std::string_view>& known);
 
-/// The network of a config.json, by its text; `origin` stands before its errors.
+/// The network of a config.json, by its text; `origin` stands before its errors. `typed`: what named the tokens in the
+/// place of --sizes.
 Network from_config(std::string_view text, const std::string& origin, const std::string& name,
-                    const ImportOptions& options);
+                    const ImportOptions& options, const std::string& typed = "");
 
 }  // namespace rehearse::models::huggingface

@@ -35,15 +35,36 @@ constexpr std::int64_t most_unasked = 8192;  // the sequences that Llama 3 was t
 
 }  // namespace
 
-std::int64_t tokens_of(const Request& request, std::string_view key, std::int64_t unused) {
-    const std::int64_t most = request.config.size(key, 2048 + unused) - unused;
-    if (most < 2) request.config.fail(key, fmt::format("is {}, at least 2", most));
-    const std::int64_t usual = std::min(most, most_unasked);
+namespace {
+
+std::int64_t positions_of(const Request& request, std::string_view key, std::int64_t unused) {
+    const std::int64_t positions = request.config.size(key, 2048 + unused) - unused;
+    if (positions < 2) request.config.fail(key, fmt::format("is {}, at least 2", positions));
+    return positions;
+}
+
+// At most `most` of them where it is not 0.
+std::int64_t taken(const Request& request, std::string_view key, std::int64_t unused, std::int64_t most) {
+    const std::int64_t positions = positions_of(request, key, unused), usual = std::min(positions, most_unasked);
     return request.sizes.take("tokens", usual, most,
-                              usual < most ? fmt::format("of {} {}", most, key)
-                              : unused > 0 ? fmt::format("as {} without {}", key, unused)
-                                           : fmt::format("as {}", key),
+                              usual < positions ? fmt::format("of {} {}", positions, key)
+                              : unused > 0      ? fmt::format("as {} without {}", key, unused)
+                                                : fmt::format("as {}", key),
                               request.notes);
+}
+
+}  // namespace
+
+std::int64_t tokens_of(const Request& request, std::string_view key, std::int64_t unused) {
+    return taken(request, key, unused, positions_of(request, key, unused));
+}
+
+std::int64_t unbounded_tokens_of(const Request& request, std::string_view key) {
+    constexpr std::int64_t no_limit = 0;
+    const std::int64_t tokens = taken(request, key, 0, no_limit), positions = positions_of(request, key, 0);
+    if (tokens > positions)
+        request.notes.push_back(fmt::format("{} tokens are more than {} ({})", tokens, positions, key));
+    return tokens;
 }
 
 void only_architectures(const Request& request, const std::vector<std::string_view>& known) {
@@ -53,7 +74,7 @@ void only_architectures(const Request& request, const std::vector<std::string_vi
 }
 
 Network from_config(std::string_view text, const std::string& origin, const std::string& name,
-                    const ImportOptions& options) {
+                    const ImportOptions& options, const std::string& typed) {
     const Config config(text, origin);
     if (!config.has("model_type")) config.fail("model_type", "is missing: it says which network this is");
     const std::string type = config.text("model_type", "");
@@ -64,7 +85,7 @@ Network from_config(std::string_view text, const std::string& origin, const std:
         config.fail("model_type", fmt::format("is '{}'{}; known are {}. Any other network is read from an .onnx file",
                                               type, did_you_mean(type, types), fmt::join(types, ", ")));
     }
-    Sizes sizes(options, origin);
+    Sizes sizes(options, origin, typed);
     std::vector<std::string> notes;
     Network network = family->build({config, sizes, name, config.first("architectures"), notes});
     sizes.check();

@@ -17,7 +17,7 @@ int packed_attention(Rows& rows, const std::string& name, int qkv, std::int64_t 
 }
 
 int gpt2_block(Rows& rows, const Config& c, const std::string& name, int x) {
-    const std::int64_t hidden = c.size("n_embd"), heads = c.size("n_head"), inner = c.size("n_inner", 4 * hidden);
+    const std::int64_t hidden = c.size("n_embd"), heads = c.size("n_head"), inner = c.size("n_inner", 4 * hidden, 1);
     const double dropped = c.number("resid_pdrop", 0.1);
     NetworkBuilder& b = rows.builder();
     const int qkv = rows.dense(name + ".attn.c_attn", rows.layer_norm(name + ".ln_1", x), 3 * hidden, true);
@@ -39,7 +39,7 @@ int neox_block(Rows& rows, const Config& c, const std::string& name, int x) {
     const std::string self = name + ".attention";
     const int qkv =
         rows.dense(self + ".query_key_value", rows.layer_norm(name + ".input_layernorm", x), 3 * hidden, bias);
-    const std::int64_t turned = c.part("rotary_pct", 0.25, size);
+    const std::int64_t turned = c.turned("rotary_pct", 0.25, size);
     // Of queries and keys, which lie before the values.
     const int rows_turned =
         turned > 0 ? rows.rotary(self + ".rotary", qkv, {.size = size, .turned = turned}, 2 * heads) : qkv;
@@ -60,6 +60,7 @@ int neox_block(Rows& rows, const Config& c, const std::string& name, int x) {
 Network gpt2(const Request& request) {
     only_architectures(request, {"GPT2LMHeadModel", "GPT2Model"});
     const Config& c = request.config;
+    c.only("add_cross_attention", false, "attention to what an encoder made is not built");
     const std::int64_t positions = c.size("n_positions", 1024), tokens = tokens_of(request, "n_positions");
     const Embedding table{tokens, c.size("vocab_size"), c.size("n_embd"), positions};
     NetworkBuilder b(request.name, Input{{tokens}, table.vocabulary});
@@ -77,7 +78,7 @@ Network gpt2(const Request& request) {
 Network gpt_neox(const Request& request) {
     only_architectures(request, {"GPTNeoXForCausalLM"});
     const Config& c = request.config;
-    const std::int64_t tokens = tokens_of(request, "max_position_embeddings");
+    const std::int64_t tokens = unbounded_tokens_of(request, "max_position_embeddings");
     const Embedding table{tokens, c.size("vocab_size"), c.size("hidden_size")};
     NetworkBuilder b(request.name, Input{{tokens}, table.vocabulary});
     Rows rows{c, b};

@@ -50,9 +50,8 @@ std::optional<Network> load_published_config(std::string_view name, ImportOption
     if (given && options.sizes.contains("tokens"))
         throw InputError(fmt::format("--sizes tokens={}: '{}' says its tokens already", options.sizes["tokens"], name));
     if (given) options.sizes["tokens"] = parse_int(name.substr(at + 1), fmt::format("sequence of '{}'", name));
-    Network network =
-        huggingface::from_config(found->dump(), std::string{name.substr(0, at)}, std::string{name}, options);
-    return network;
+    const std::string whole{name};
+    return huggingface::from_config(found->dump(), whole.substr(0, at), whole, options, given ? whole : "");
 }
 
 }  // namespace rehearse::models

@@ -16,7 +16,8 @@ int latent_attention(Rows& rows, const Config& config, const std::string& name, 
     const std::int64_t heads = config.size("num_attention_heads");
     const std::int64_t latent = config.size("kv_lora_rank"), plain = config.size("qk_nope_head_dim");
     const std::int64_t turned = config.size("qk_rope_head_dim"), values = config.size("v_head_dim");
-    const std::int64_t size = plain + turned, hidden = rows.width(from), narrow = config.size("q_lora_rank", 0);
+    const std::int64_t size = plain + turned, hidden = rows.width(from),
+                       narrow = config.size_unless_null("q_lora_rank", 1536);
     (void)config.size("num_key_value_heads", heads);  // each head makes its own of the narrow row
     const bool bias = config.flag("attention_bias", false);
     int q = 0;

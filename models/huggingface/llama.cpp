@@ -54,7 +54,7 @@ public:
         const Embedding table{b_.shape(0).front(), c_.size("vocab_size"), hidden_};
         const int embedding = b_.layer("model.embed_tokens", table, {NetworkBuilder::input});
         int x = habits_.gemma ? scaled("model.embed_tokens.scale", embedding, std::sqrt(static_cast<double>(hidden_)))
-                              : embedding;
+                              : dropped("model.embed_dropout", embedding, "embd_pdrop");
         const std::int64_t layers = layers_of(c_, "num_hidden_layers");
         for (std::int64_t i = 0; i < layers; ++i) x = block(fmt::format("model.layers.{}", i), i, x);
         x = rows_.rms_norm("model.norm", x);
@@ -76,17 +76,23 @@ private:
                         {from});
     }
 
+    // Of what the config of Phi-3 alone says.
+    int dropped(const std::string& name, int from, std::string_view key) {
+        return habits_.fused ? rows_.dropout(name, from, c_.number(key, 0)) : from;
+    }
+
     int block(const std::string& name, std::int64_t index, int x) {
         const int normed = rows_.rms_norm(name + ".input_layernorm", x);
         const std::string self = name + ".self_attn";
         int y = habits_.latent ? latent_attention(rows_, c_, self, normed) : attention(self, normed);
         if (habits_.normed_results) y = rows_.rms_norm(name + ".post_attention_layernorm", y);
-        x = b_.add(self + ".add", x, y);
+        x = b_.add(self + ".add", x, dropped(name + ".resid_attn_dropout", y, "resid_pdrop"));
         const int after = rows_.rms_norm(
             name + (habits_.normed_results ? ".pre_feedforward_layernorm" : ".post_attention_layernorm"), x);
         const std::string mixture = mixture_name(c_, type_, index);
         y = mixture.empty() ? mlp(name + ".mlp", after) : experts(rows_, c_, type_, name + "." + mixture, after);
         if (habits_.normed_results) y = rows_.rms_norm(name + ".post_feedforward_layernorm", y);
+        y = dropped(name + ".resid_mlp_dropout", y, "resid_pdrop");
         return b_.add(name + (mixture.empty() ? ".mlp" : "." + mixture) + ".add", x, y);
     }
 
@@ -101,9 +107,9 @@ private:
     int attention(const std::string& name, int from) {
         const std::int64_t heads = c_.size("num_attention_heads");
         const std::int64_t key_heads =
-            c_.size("num_key_value_heads", habits_.key_heads == 0 ? heads : habits_.key_heads);
-        evenly(c_, heads, std::max<std::int64_t>(1, key_heads), "num_key_value_heads");
-        std::int64_t size = c_.size("head_dim", habits_.head_size);
+            c_.size("num_key_value_heads", habits_.key_heads == 0 ? heads : habits_.key_heads, 1);
+        evenly(c_, heads, key_heads, "num_key_value_heads");
+        std::int64_t size = c_.size("head_dim", habits_.head_size, 1);
         if (size == 0) size = evenly(c_, hidden_, heads, "num_attention_heads");
         const bool bias = c_.flag("attention_bias", habits_.qkv_bias);
         int q = 0, k = 0, v = 0;
@@ -122,13 +128,14 @@ private:
             q = rows_.rms_norm(name + ".q_norm", q, size);
             k = rows_.rms_norm(name + ".k_norm", k, size);
         }
-        const int made = rows_.attention(name, q, k, v,
-                                         {.heads = heads,
-                                          .key_heads = key_heads,
-                                          .head_size = size,
-                                          .value_size = size,
-                                          .causal = true,
-                                          .rotary = size});
+        const int made =
+            rows_.attention(name, q, k, v,
+                            {.heads = heads,
+                             .key_heads = key_heads,
+                             .head_size = size,
+                             .value_size = size,
+                             .causal = true,
+                             .rotary = habits_.fused ? c_.turned("partial_rotary_factor", 1, size) : size});
         return rows_.dense(name + ".o_proj", made, hidden_, bias && !habits_.qkv_bias);
     }
 
@@ -142,8 +149,10 @@ private:
 
 // Attention of a window is costed as that of all tokens before: exact while a sample is no longer than the window.
 void say_windows(const Request& request, std::int64_t tokens) {
-    const bool used = request.config.flag("use_sliding_window", true);
-    const std::int64_t window = request.config.size("sliding_window", 0);
+    const std::string type = request.config.text("model_type", "");
+    const bool used = request.config.flag("use_sliding_window", !type.starts_with("qwen"));
+    const bool always = type == "mistral" || type == "gemma2";  // unless null
+    const std::int64_t window = request.config.size_unless_null("sliding_window", always ? 4096 : 0);
     if (!used || window == 0 || window >= tokens) return;
     request.notes.push_back(
         fmt::format("attention sees all tokens before, not the last {} (sliding_window) alone: a bound", window));
@@ -158,7 +167,7 @@ Network llama(const Request& request) {
                         "DeepseekV3ForCausalLM", "GemmaForCausalLM", "Gemma2ForCausalLM", "Phi3ForCausalLM"});
     if (request.config.number("attn_logit_softcapping", 0) > 0)
         request.notes.push_back("scores of attention are not capped (attn_logit_softcapping)");
-    const std::int64_t tokens = tokens_of(request, "max_position_embeddings");
+    const std::int64_t tokens = unbounded_tokens_of(request, "max_position_embeddings");
     say_windows(request, tokens);
     if (const std::int64_t more = request.config.size("num_nextn_predict_layers", 0); more > 0) {
         request.notes.push_back(

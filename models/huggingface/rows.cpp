@@ -2,9 +2,12 @@
 #include "models/huggingface/rows.hpp"
 
 #include <array>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "core/error.hpp"
 
 namespace rehearse::models::huggingface {
 
@@ -76,7 +79,13 @@ int Rows::multiply(const std::string& name, int a, int b) {
 }
 
 int Rows::rotary(const std::string& name, int from, Rotation rotation, std::int64_t heads) {
-    if (rotation.base == 0) rotation.base = config_.number("rope_theta", config_.number("rotary_emb_base", 10000));
+    if (rotation.base == 0) rotation.base = config_.of_rotary("rope_theta", config_.number("rotary_emb_base", 10000));
+    if (rotation.turned % 2 != 0) {
+        throw InputError(
+            fmt::format("{}: {} numbers of a head are turned by rotary embeddings, which turn pairs: an even "
+                        "head_dim (or hidden_size / num_attention_heads), or part of it",
+                        config_.origin(), rotation.turned));
+    }
     if (heads == 0) heads = width(from) / rotation.size;
     // Read beside the rows: sine and cosine of each pair.
     return b_.layer(name, rehearse::rotary(b_.shape(from), rotation, heads, {{rows(from), rotation.turned}}), {from});
@@ -145,6 +154,14 @@ int Rows::gated_at_once(const std::string& name, int from, std::int64_t inner) {
 
 void Rows::word_loss(int scores) {
     b_.layer("loss", SoftmaxLoss{.classes = width(scores), .rows = rows(scores)}, {scores});
+}
+
+void Rows::label_loss(int scores) {
+    const int loss = b_.loss(scores);
+    if (elements(b_.shape(scores)) > 1) return;
+    Given told;
+    told.not_run = "one label is a regression, whose mean squared error is priced as the loss of one class";
+    b_.at(loss).given = std::make_shared<const Given>(std::move(told));
 }
 
 }  // namespace rehearse::models::huggingface

@@ -53,6 +53,8 @@ public:
     int gated_at_once(const std::string& name, int from, std::int64_t inner);
     /// The loss of the next word at each row.
     void word_loss(int scores);
+    /// The loss of a sample's label. Of one score it is a regression, which is not run.
+    void label_loss(int scores);
 
     std::int64_t rows(int layer) const { return b_.shape(layer).size() == 1 ? 1 : b_.shape(layer).front(); }
     std::int64_t width(int layer) const { return b_.shape(layer).back(); }

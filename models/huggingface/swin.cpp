@@ -48,9 +48,11 @@ public:
         x = rows_.layer_norm(prefix_ + "layernorm", x);
         const Shape shape = b_.shape(x);
         x = b_.layer(prefix_ + "pooler", Reduction{"mean", shape, {0}}, {x});
-        if (request_.architecture != "SwinModel")
-            x = rows_.dense("classifier", x, std::max<std::int64_t>(2, c_.labels(2)), true);
-        b_.loss(x);
+        if (request_.architecture == "SwinModel") {
+            b_.loss(x);
+        } else {
+            rows_.label_loss(rows_.dense("classifier", x, c_.labels(2), true));
+        }
         return b_.build();
     }
 

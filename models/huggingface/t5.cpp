@@ -63,9 +63,7 @@ public:
         for (std::int64_t i = 0; i < layers_of_decoder; ++i) x = decode(fmt::format("decoder.block.{}", i), x, memory);
         x = dropped("decoder.dropout", rows_.rms_norm("decoder.final_layer_norm", x));
         const bool tied = c_.flag("tie_word_embeddings", true);
-        if (tied) {  // the scores of a shared table are scaled down
-            x = b_.layer("lm_head.scale", Elementwise{"mul", b_.shape(x), {b_.shape(x)}, {}, {}, {1.0 / hidden_}}, {x});
-        }
+        if (tied) x = scaled("lm_head.scale", x, 1 / std::sqrt(static_cast<double>(hidden_)));
         rows_.word_loss(tied ? b_.tied_dense("lm_head", x, shared)
                              : rows_.dense("lm_head", x, table.vocabulary, false));
         return b_.build();
@@ -73,6 +71,12 @@ public:
 
 private:
     int dropped(const std::string& name, int from) { return rows_.dropout(name, from, c_.number("dropout_rate", 0.1)); }
+
+    int scaled(const std::string& name, int from, double by) {
+        const Shape shape = b_.shape(from);
+        return b_.layer(name, Elementwise{.function = "mul", .shape = shape, .inputs = {shape}, .numbers = {by}},
+                        {from});
+    }
 
     int encode(const std::string& block, int x) {
         x = self(block + ".layer.0", x, false);
@@ -85,9 +89,11 @@ private:
         const int normed = rows_.rms_norm(name + ".layer_norm", x);
         const std::string cross = name + ".EncDecAttention";
         const std::int64_t inner = heads_ * size_;
-        const int q = rows_.dense(cross + ".q", normed, inner, false),
-                  k = rows_.dense(cross + ".k", memory, inner, false);
-        const int v = rows_.dense(cross + ".v", memory, inner, false);
+        // T5 leaves scores as they are, which our attention divides by sqrt(d_kv).
+        const int q = scaled(cross + ".q.scale", rows_.dense(cross + ".q", normed, inner, false),
+                             std::sqrt(static_cast<double>(size_)));
+        const int k = rows_.dense(cross + ".k", memory, inner, false),
+                  v = rows_.dense(cross + ".v", memory, inner, false);
         const int y = rows_.attention(cross, q, k, v,
                                       {.heads = heads_, .key_heads = heads_, .head_size = size_, .value_size = size_});
         x = b_.add(name + ".add", x, dropped(name + ".dropout", rows_.dense(cross + ".o", y, hidden_, false)));

@@ -56,12 +56,11 @@ Network vit(const Request& request) {
         x = block(rows, c, fmt::format("{}encoder.layer.{}", vit, i), x);
     x = rows.slice(vit + "first_token", rows.layer_norm(vit + "layernorm", x), 0, 0, 1);
     if (classifies) {
-        x = rows.dense("classifier", x, std::max<std::int64_t>(2, c.labels(2)), true);
+        rows.label_loss(rows.dense("classifier", x, c.labels(2), true));
     } else {
         x = rows.dense("pooler.dense", x, hidden, true);
-        x = b.layer("pooler.activation", Activation{Nonlinearity::tanh, b.shape(x)}, {x});
+        b.loss(b.layer("pooler.activation", Activation{Nonlinearity::tanh, b.shape(x)}, {x}));
     }
-    b.loss(x);
     return b.build();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "core/error.hpp"
 #include "models/models.hpp"
@@ -91,12 +92,29 @@ void take_over(Import& import, const onnx::NodeProto& node) {
     if (!why.empty()) import.graph.fail(node, "cannot be costed by its bytes either: " + why);
 }
 
+// The first node behind a value whose work depends on data; null: there is none.
+const onnx::NodeProto* behind(const Import& import, const std::string& value) {
+    std::vector<std::string> open{value};
+    std::set<std::string> seen;
+    while (!open.empty()) {
+        const std::string name = std::move(open.back());
+        open.pop_back();
+        const onnx::NodeProto* const maker = import.graph.value(name).maker;
+        if (maker == nullptr || !seen.insert(name).second) continue;
+        if (std::ranges::find(refused, maker->op_type()) != std::end(refused)) return maker;
+        open.insert(open.end(), maker->input().begin(), maker->input().end());
+    }
+    return nullptr;
+}
+
 // A network that ends in bare scores gets the loss too: of a vector, of pixels behind a softmax, of words.
 void end_in_loss(Import& import, const std::string& output, bool first) {
     const auto last = import.places.find(output);
     if (last == import.places.end()) {
-        if (first && !import.left_out.contains(output))
-            import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
+        if (!first || import.left_out.contains(output)) return;
+        const onnx::NodeProto* const by_data = behind(import, output);
+        if (by_data == nullptr) import.graph.fail(fmt::format("its output '{}' is not made by a layer", output));
+        leave_out(import, *by_data);
         return;
     }
     Shape shape = import.graph.sample(output).value_or(import.builder.shape(last->second.layer));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,16 @@ inline Shape without_last(const Shape& shape, std::size_t count) {
 /// The sizes that two operands have together; nothing when they do not broadcast.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 
+/// An Einsum's equation written out: a letter for each axis of each operand and of the result, digits for those that
+/// "..." stands for, and how large each is. `why_not`: why it does not fit its operands; empty where it does.
+struct Einsum {
+    std::vector<std::string> terms;
+    std::string made;
+    std::map<char, std::int64_t> sizes;
+    std::string why_not;
+};
+Einsum einsum_of(std::string equation, const std::vector<Shape>& operands);
+
 /// Large: one method a kind of operator whose sizes or values follow by a rule of their own.
 class Inference {
 public:
@@ -75,6 +86,8 @@ private:
     std::vector<std::optional<Shape>> shapes_of_split(const onnx::NodeProto& node) const;
     std::vector<std::optional<Shape>> shapes_of_recurrent(const onnx::NodeProto& node, int gates) const;
     std::optional<Shape> shape_of_einsum(const onnx::NodeProto& node) const;
+    /// Nothing while an operand's sizes are not known.
+    std::optional<Einsum> einsum_of(const onnx::NodeProto& node) const;
     std::optional<Shape> shape_of_product(const onnx::NodeProto& node) const;
     std::optional<Shape> moved(const onnx::NodeProto& node) const;
     std::optional<Shape> picked(const onnx::NodeProto& node) const;

@@ -74,16 +74,11 @@ int Inference::batch_of(const onnx::NodeProto& node, int output, const Shape& sh
         const int summed = first == 0 ? rank_in - 1 : rank_in - 2;
         axis = by_vector ? batch - (batch > summed ? 1 : 0) : rank - rank_in + batch;
     } else if (type == "Einsum") {
-        const std::string equation = text(node, "equation", "");
-        std::string terms = equation.substr(0, equation.find("->"));
-        std::erase(terms, ' ');
-        std::size_t begin = 0;
-        for (int i = 0; i < first && begin != std::string::npos; ++i) begin = terms.find(',', begin) + 1;
-        std::string made = equation.find("->") == std::string::npos ? "" : equation.substr(equation.find("->") + 2);
-        std::erase(made, ' ');
-        const std::size_t at = begin + static_cast<std::size_t>(batch);
-        axis = at < terms.size() && made.find(terms[at]) != std::string::npos ? static_cast<int>(made.find(terms[at]))
-                                                                              : -1;
+        const auto read = einsum_of(node);
+        if (!read || !read->why_not.empty()) return -1;
+        const std::size_t at =
+            read->made.find(read->terms[static_cast<std::size_t>(first)][static_cast<std::size_t>(batch)]);
+        axis = at == std::string::npos ? -1 : static_cast<int>(at);
     } else if (type == "OneHot") {
         const auto beside = axis_of(node, static_cast<std::size_t>(rank_in) + 1, -1).value_or(0);
         axis = batch + (static_cast<int>(beside) <= batch ? 1 : 0);

@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<double>;
 using Data = std::shared_ptr<const Values>;
 
-constexpr double most_work = 1 << 28;  // multiply-adds of a product of constants
+constexpr double most_folded = 1 << 28;  // multiply-adds of a product of constants that is worked out
 
 Data kept(Values values) { return std::make_shared<const Values>(std::move(values)); }
 
@@ -67,7 +67,7 @@ Data sum_of_products(const std::array<std::string, 3>& letters, const Operand& a
         all.push_back(sizes[letter]);
         work *= static_cast<double>(sizes[letter]);
     }
-    if (work > most_work || count < 1 || work < static_cast<double>(count)) return nullptr;
+    if (work > most_folded || count < 1 || work < static_cast<double>(count)) return nullptr;
     const auto steps = [&](const std::string& names, const Shape& dims) {
         const std::vector<std::int64_t> own = strides_of(dims);
         std::vector<std::int64_t> made(order.size(), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sizes that sliding windows, products and interpolations make.
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -32,8 +33,9 @@ std::optional<Shape> Inference::shape_of_window(const onnx::NodeProto& node, boo
         const std::int64_t room = size + pads[i] + pads[i + spatial] - dilations[i] * (kernel[i] - 1) - 1;
         if (room < 0) return std::nullopt;
         std::int64_t count = (room + (up ? strides[i] - 1 : 0)) / strides[i] + 1;
-        // Since operator set 19 a last window that starts in the padding behind is left out.
-        if (up && graph_.opset_ >= 19 && (count - 1) * strides[i] >= size + pads[i]) --count;
+        // A last window that starts in the padding behind is left out: ONNX says so since operator set 19, and PyTorch,
+        // whose files of any set have such sizes, always did.
+        if (up && (count - 1) * strides[i] >= size + pads[i]) --count;
         made.push_back(count);
     }
     return made;
@@ -152,32 +154,82 @@ std::optional<Shape> Inference::shape_of_product(const onnx::NodeProto& node) co
     return made;
 }
 
-std::optional<Shape> Inference::shape_of_einsum(const onnx::NodeProto& node) const {
-    std::string equation = text(node, "equation", "");
+namespace {
+
+// Of the letters of one operand or of the result, "..." as the last `count` of `hidden`.
+std::string written_out(std::string letters, std::string_view hidden, std::size_t count) {
+    const std::size_t dots = letters.find("...");
+    if (dots != std::string::npos) letters.replace(dots, 3, hidden.substr(hidden.size() - count));
+    return letters;
+}
+
+// Where an equation does not say what it makes: what "..." stands for, then the letters that stand there once.
+std::string implied(const std::string& terms) {
+    std::string made = terms.find("...") == std::string::npos ? "" : "...";
+    for (char letter = 'A'; letter <= 'z'; ++letter)
+        if (std::isalpha(static_cast<unsigned char>(letter)) != 0 && std::ranges::count(terms, letter) == 1)
+            made += letter;
+    return made;
+}
+
+}  // namespace
+
+Einsum einsum_of(std::string equation, const std::vector<Shape>& operands) {
     std::erase(equation, ' ');
+    const auto unfit = [&](std::string_view why) {
+        return Einsum{{}, "", {}, fmt::format("its equation '{}' {}", equation, why)};
+    };
     const std::size_t arrow = equation.find("->");
-    if (arrow == std::string::npos || equation.find("...") != std::string::npos) {
-        why_ = "the equation '" + equation + "' leaves its result or sizes open";
+    const std::string terms = equation.substr(0, arrow);
+    Einsum read{{""}, arrow == std::string::npos ? implied(terms) : equation.substr(arrow + 2), {}, ""};
+    for (const char each : terms) {
+        if (each == ',') read.terms.emplace_back();
+        if (each != ',') read.terms.back() += each;
+    }
+    if (read.terms.size() != operands.size()) return unfit(fmt::format("is not of {} operands", operands.size()));
+    constexpr std::string_view hidden = "0123456789";
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        std::string& letters = read.terms[i];
+        const bool dots = letters.find("...") != std::string::npos;
+        const std::size_t rank = operands[i].size(), said = letters.size() - (dots ? 3 : 0);
+        if (said > rank || (!dots && said < rank) || rank - said > hidden.size())
+            return unfit(fmt::format("has {} letters for {}", said, to_string(operands[i])));
+        most = std::max(most, rank - said);
+        letters = written_out(letters, hidden, rank - said);
+        for (std::size_t d = 0; d < rank; ++d) {
+            std::int64_t& size = read.sizes[letters[d]];
+            const std::int64_t here = operands[i][d];
+            if (size > 1 && here > 1 && size != here)
+                return unfit(fmt::format("meets a size of {} with one of {} in '{}'", size, here, letters[d]));
+            size = std::max(size, here);
+        }
+    }
+    read.made = written_out(read.made, hidden, most);
+    for (const char letter : read.made)
+        if (!read.sizes.contains(letter)) return unfit(fmt::format("makes '{}', which no operand has", letter));
+    return read;
+}
+
+std::optional<Shape> Inference::shape_of_einsum(const onnx::NodeProto& node) const {
+    const auto read = einsum_of(node);
+    if (!read) return std::nullopt;
+    if (!read->why_not.empty()) {
+        why_ = read->why_not;
         return std::nullopt;
     }
-    std::unordered_map<char, std::int64_t> sizes;
-    std::size_t at = 0;
-    for (int i = 0; i < node.input_size(); ++i) {
-        const auto& dims = in(node, i).dims;
-        const std::size_t end = std::min(equation.find(',', at), arrow);
-        if (!dims || end < at || end - at != dims->size()) return std::nullopt;
-        for (std::size_t d = 0; d < dims->size(); ++d) {
-            std::int64_t& size = sizes[equation[at + d]];
-            size = std::max(size, (*dims)[d]);
-        }
-        at = end + 1;
-    }
     Shape made;
-    for (std::size_t i = arrow + 2; i < equation.size(); ++i) {
-        if (!sizes.contains(equation[i])) return std::nullopt;
-        made.push_back(sizes[equation[i]]);
-    }
+    for (const char letter : read->made) made.push_back(read->sizes.at(letter));
     return made;
+}
+
+std::optional<Einsum> Inference::einsum_of(const onnx::NodeProto& node) const {
+    std::vector<Shape> operands;
+    for (int i = 0; i < node.input_size(); ++i) {
+        if (!in(node, i).dims) return std::nullopt;
+        operands.push_back(*in(node, i).dims);
+    }
+    return rehearse::models::einsum_of(text(node, "equation", ""), operands);
 }
 
 }  // namespace rehearse::models

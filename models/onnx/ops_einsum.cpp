@@ -3,26 +3,48 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "core/limits.hpp"
+#include "models/onnx/infer.hpp"
 #include "models/onnx/parts.hpp"
 #include "models/onnx/windows.hpp"
 
 namespace rehearse::models {
 namespace {
 
+bool has_letter(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+
+// InputError where the equation does not fit what the node reads.
+Einsum equation_of(const Import& import, const onnx::NodeProto& node) {
+    std::vector<Shape> operands;
+    for (const std::string& input : node.input()) operands.push_back(import.graph.dims(input).value_or(Shape{}));
+    Einsum read = einsum_of(text(node, "equation", ""), operands);
+    if (!read.why_not.empty()) import.graph.fail(node, read.why_not);
+    return read;
+}
+
+// Whether a letter is summed in one operand alone, before anything is multiplied.
+bool summed_alone(const Einsum& equation, char letter) {
+    const auto in = [&](const std::string& letters) { return has_letter(letters, letter); };
+    return !in(equation.made) && std::ranges::count_if(equation.terms, in) == 1;
+}
+
 // Of two operands: letters in all are stacks, letters of one of them its rows or columns, letters that vanish are
 // summed.
-std::string product_of_two(Import& import, const onnx::NodeProto& node) {
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
-    if (node.input_size() != 2 || arrow == std::string::npos || comma == std::string::npos)
-        return "it is no product of two operands";
-    const std::string left = equation.substr(0, comma), right = equation.substr(comma + 1, arrow - comma - 1),
-                      made = equation.substr(arrow + 2);
+std::string product_of_two(Import& import, const onnx::NodeProto& node, const Einsum& equation) {
+    if (equation.terms.size() != 2) return "it is no product of two operands";
+    const std::string &left = equation.terms[0], &right = equation.terms[1], &made = equation.made;
+    for (const char letter : left + right) {
+        if (summed_alone(equation, letter)) return fmt::format("'{}' is summed in one operand alone", letter);
+        const auto size = [&](int input, const std::string& letters) {
+            return has_letter(letters, letter) ? import.graph.dims(node.input(input))->at(letters.find(letter))
+                                               : equation.sizes.at(letter);
+        };
+        if (size(0, left) != size(1, right)) return fmt::format("'{}' is spread over one operand", letter);
+    }
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     double operations = 1;
     bool fits = true, summed = false;
@@ -54,7 +76,7 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
         if (operations > most_work) return "its product is impossibly large";
         (a && b ? (c ? batch : k) : a ? (c ? m : k) : c ? n : k) *= size;
     }
-    if (!fits) return fmt::format("its equation '{}' does not fit what it reads", equation);
+    if (!fits) return "its sizes are not known";
     if (k == 1 && m * n * batch > 1 && !summed) return "nothing is summed";
     if (!in_a_layer(import, node, 1) && batch == 1) {
         const int from = import.source(node, 0, m == 1 ? Shape{k} : Shape{m, k});
@@ -79,40 +101,24 @@ std::string product_of_two(Import& import, const onnx::NodeProto& node) {
 }
 
 // A sum of products that is no product of two operands: for each combination of its letters the products of what it
-// reads, added up to what it makes.
-std::string any_product(Import& import, const onnx::NodeProto& node) {
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    std::map<char, std::int64_t> sizes;
-    double around = 1;  // what "..." stands for
-    std::size_t begin = 0;
-    for (const std::string& input : node.input()) {
-        if (begin > equation.size()) return fmt::format("its equation '{}' does not fit what it reads", equation);
-        const std::size_t end = std::min(equation.find_first_of(",-", begin), equation.size());
-        const std::string letters = equation.substr(begin, end - begin);
-        begin = end + 1;
-        const Shape dims = import.graph.dims(input).value_or(Shape{});
-        const std::size_t dots = letters.find("...");
-        const std::size_t named = letters.size() - (dots == std::string::npos ? 0 : 3);
-        if (named > dims.size()) return fmt::format("its equation '{}' does not fit what it reads", equation);
-        const std::size_t hidden = dims.size() - named;
-        double others = 1;
-        std::size_t axis = 0;
-        for (std::size_t i = 0; i < letters.size(); ++i) {
-            if (i == dots) {
-                for (std::size_t h = 0; h < hidden; ++h) others *= static_cast<double>(dims[axis++]);
-                i += 2;
-                continue;
-            }
-            std::int64_t& size = sizes[letters[i]];
-            size = std::max(size, dims[axis++]);
+// reads, added up to what it makes; before it, sums along what one operand alone has, which are made once of weights.
+std::string any_product(Import& import, const onnx::NodeProto& node, const Einsum& equation) {
+    double all = 1, sums = 0;
+    for (const auto& [letter, size] : equation.sizes)
+        if (!summed_alone(equation, letter)) all *= static_cast<double>(size);
+    for (std::size_t i = 0; i < equation.terms.size(); ++i) {
+        const std::string& term = equation.terms[i];
+        if (import.graph.constant(node.input(static_cast<int>(i)))) continue;
+        double reads = 1, leaves = 1;
+        for (const char letter : std::set<char>(term.begin(), term.end())) {
+            const auto size = static_cast<double>(equation.sizes.at(letter));
+            reads *= size;
+            if (!summed_alone(equation, letter)) leaves *= size;
         }
-        around = std::max(around, others);
+        sums += reads - leaves;
     }
-    double all = around;
-    for (const auto& [letter, size] : sizes) all *= static_cast<double>(size);
     const double made = static_cast<double>(elements(import.graph.dims(node.output(0)).value_or(Shape{1})));
-    const double operations = all * (node.input_size() - 1) + std::max(0.0, all - made);
+    const double operations = sums + all * (node.input_size() - 1) + std::max(0.0, all - made);
     Operands from = import.operands(node);
     if (from.layers.empty()) return "it reads no activation";
     Elementwise op{"compound", import.sample(node, node.output(0)), from.inputs, from.weights, from.constants};
@@ -133,8 +139,7 @@ struct Term {
 std::optional<Term> term(Import& import, const onnx::NodeProto& node, int input, std::string letters,
                          bool bring = false) {
     const Value& value = import.graph.value(node.input(input));
-    if (!value.dims || value.dims->size() != letters.size() || letters.find('.') != std::string::npos)
-        return std::nullopt;
+    if (!value.dims || value.dims->size() != letters.size()) return std::nullopt;
     if (value.kind == Value::Kind::constant) {
         const bool made = bring || in_a_layer(import, node, input);
         const int layer = made ? import.bring(node, node.input(input)) : beside(import, node, input);
@@ -245,47 +250,30 @@ private:
 };
 
 // As its letters say, not as its operations count.
-bool whole_form(Import& import, const onnx::NodeProto& node) {
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    const std::size_t arrow = equation.find("->"), comma = equation.find(',');
-    if (arrow == std::string::npos) return false;
-    const std::string made = equation.substr(arrow + 2);
+bool whole_form(Import& import, const onnx::NodeProto& node, const Einsum& equation) {
     if (node.input_size() == 1) {
-        const auto only = term(import, node, 0, equation.substr(0, arrow));
-        return only && Product(import, node).put(*only, made);
+        const auto only = term(import, node, 0, equation.terms[0]);
+        return only && Product(import, node).put(*only, equation.made);
     }
-    if (node.input_size() != 2 || comma == std::string::npos || comma > arrow) return false;
+    if (node.input_size() != 2) return false;
     const bool bring = !import.graph.keeps_values();
-    const auto left = term(import, node, 0, equation.substr(0, comma), bring);
-    const auto right = term(import, node, 1, equation.substr(comma + 1, arrow - comma - 1), bring);
+    const auto left = term(import, node, 0, equation.terms[0], bring);
+    const auto right = term(import, node, 1, equation.terms[1], bring);
     Product product(import, node);
-    return left && right && product.finish(product.put(*left, *right, made));
+    return left && right && product.finish(product.put(*left, *right, equation.made));
 }
 
 // Whether each letter of its operands stands in the result.
-bool sums_nothing(const onnx::NodeProto& node) {
-    const std::string equation = text(node, "equation", "");
-    const std::size_t arrow = equation.find("->");
-    return arrow != std::string::npos && std::ranges::all_of(equation.substr(0, arrow), [&](char letter) {
-               return letter == ',' || letter == ' ' || equation.find(letter, arrow + 2) != std::string::npos;
-           });
+bool sums_nothing(const Einsum& equation) {
+    return std::ranges::all_of(equation.sizes, [&](const auto& size) { return has_letter(equation.made, size.first); });
 }
 
 // Of three operands and more: the first with the second, what they make with the next, as PyTorch multiplies them. A
 // letter stays as long as an operand that is left, or the result, has it.
-bool one_by_one(Import& import, const onnx::NodeProto& node) {
-    std::string equation = text(node, "equation", "");
-    std::erase(equation, ' ');
-    const std::size_t arrow = equation.find("->");
-    if (arrow == std::string::npos || node.input_size() < 3) return false;
-    const std::string made = equation.substr(arrow + 2);
-    std::vector<std::string> letters{""};
-    for (const char each : equation.substr(0, arrow)) {
-        if (each == ',') letters.emplace_back();
-        if (each != ',') letters.back() += each;
-    }
-    if (letters.size() != static_cast<std::size_t>(node.input_size())) return false;
+bool one_by_one(Import& import, const onnx::NodeProto& node, const Einsum& equation) {
+    if (node.input_size() < 3) return false;
+    const std::string& made = equation.made;
+    const std::vector<std::string>& letters = equation.terms;
     std::vector<Term> terms;
     for (std::size_t i = 0; i < letters.size(); ++i) {
         const auto next = term(import, node, static_cast<int>(i), letters[i], true);
@@ -313,10 +301,11 @@ bool one_by_one(Import& import, const onnx::NodeProto& node) {
 std::string einsum(Import& import, const onnx::NodeProto& node) {
     for (const std::string& input : node.input())
         if (picks_again(import, input) || import.is_computed(input)) import.bring(node, input);
-    if ((import.graph.keeps_values() || sums_nothing(node)) && whole_form(import, node)) return "";
-    if (one_by_one(import, node)) return "";
-    if (std::string why = product_of_two(import, node); !why.empty()) {
-        if (why = any_product(import, node); !why.empty()) return why;
+    const Einsum equation = equation_of(import, node);
+    if ((import.graph.keeps_values() || sums_nothing(equation)) && whole_form(import, node, equation)) return "";
+    if (one_by_one(import, node, equation)) return "";
+    if (std::string why = product_of_two(import, node, equation); !why.empty()) {
+        if (why = any_product(import, node, equation); !why.empty()) return why;
     }
     const auto made = import.places.find(node.output(0));
     if (made != import.places.end()) import.not_run(made->second.layer, "the order of its axes is only priced");

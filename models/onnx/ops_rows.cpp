@@ -281,6 +281,27 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
     return "";
 }
 
+namespace {
+
+// What an LSTM's gates read of its cells, a weight a number and gate, as a function of what the cell makes: weights and
+// operations beside those of Recurrent, which has none of it.
+void put_peepholes(Import& import, const onnx::NodeProto& node, const Recurrent& op, int cell) {
+    if (op.cell != "lstm" || holds_zeros(import, node, 7) || !import.graph.constant(node.input(7))) return;
+    constexpr double gates = 3;  // input, output and forget
+    const Shape shape = import.builder.shape(cell);
+    const Shape weights = import.weights(node, 7, 2);
+    import.put(node,
+               Elementwise{.function = "compound",
+                           .shape = shape,
+                           .inputs = {shape},
+                           .weights = {weights},
+                           .numbers =
+                           { 2 * gates }},
+               {cell}, import.tensors(node, 7, 7));
+}
+
+}  // namespace
+
 std::string recurrent(Import& import, const onnx::NodeProto& node) {
     const Value& x = import.graph.value(node.input(0));
     if (!x.dims || x.dims->size() != 3) return "what it reads is not {steps, samples, features}";
@@ -312,6 +333,7 @@ std::string recurrent(Import& import, const onnx::NodeProto& node) {
     import.starts[layer] = {{node.input(1)}, { node.input(2) }};
     if (bias) import.starts[layer].push_back({node.input(3)});
     if (!other.empty() || !states.empty()) import.not_run(layer, other.empty() ? states : other);
+    put_peepholes(import, node, op, layer);
     for (int i = 1; i < node.output_size(); ++i) {  // the last states
         if (node.output(i).empty() || import.graph.readers(node.output(i)) == 0) continue;
         const int last =

@@ -48,17 +48,48 @@ double relative_error(Reader& reader) {
     return error;
 }
 
+// Above zero, and below what can only be a percentage: a kernel may exceed the roof where caches hold what it moves, or
+// where it multiplies less than its formula says (Winograd's). `of`: what it is a share of.
+double share_of(Reader& reader, std::string_view key, std::string_view of) {
+    constexpr double percent = 10;
+    const double share = reader.number(key);
+    if (share <= 0) reader.fail(key, fmt::format("{} must be above zero: it is a share of {}", key, of));
+    if (share >= percent)
+        reader.fail(key, fmt::format("{0} is {1}: it is a share of {2}, {3:g} for {1} %", key, share, of, share / 100));
+    return share;
+}
+
 Efficiency parse_efficiency(Reader reader) {
     Efficiency row;
     row.kind = kind(reader);
     row.pass = named(reader, "pass", passes);
     row.type = named(reader, "type", data_types);
-    row.fraction = reader.number("fraction");
-    if (row.fraction <= 0) reader.fail("fraction", "fraction must be above zero: time = roofline time / fraction");
+    row.fraction = share_of(reader, "fraction", "the roofline");
     row.error = relative_error(reader);
     row.source = reader.source();
     reader.done();
     return row;
+}
+
+// Those of the device first, then those of each that it extends, which they come before.
+std::vector<Efficiency> parse_efficiencies(Reader& reader, const std::string& where) {
+    std::vector<Efficiency> all;
+    for (const std::vector<Reader>& rows : reader.all_tables("efficiency", where)) {
+        const auto own = static_cast<std::ptrdiff_t>(all.size());
+        for (const Reader& row : rows) {
+            const Efficiency read = parse_efficiency(row);
+            const auto same = [&](const Efficiency& other) {
+                return other.kind == read.kind && other.pass == read.pass && other.type == read.type;
+            };
+            if (std::any_of(all.begin() + own, all.end(), same)) {
+                row.fail("kind", fmt::format("'{}' has two efficiencies of {} in {}", read.kind,
+                                             read.pass ? to_string(*read.pass) : "any pass",
+                                             read.type ? to_string(*read.type) : "any type"));
+            }
+            all.push_back(read);
+        }
+    }
+    return all;
 }
 
 std::pair<std::string, Measured> parse_price(Reader reader) {
@@ -119,11 +150,10 @@ void parse_price_model(Reader& reader, DeviceClass& device) {
         if (!table) return;
         Likeness likeness{model, 0, 1, 1, relative_error(*table), table->source()};
         if (table->has("processors")) likeness.processors = table->count("processors");
-        if (table->has("fraction")) likeness.fraction = table->number("fraction");
+        constexpr std::string_view of = "what the other device reaches";
+        if (table->has("fraction")) likeness.fraction = share_of(asked, "fraction", of);
         likeness.product_fraction =
-            table->has("product_fraction") ? table->number("product_fraction") : likeness.fraction;
-        if (likeness.fraction <= 0 || likeness.product_fraction <= 0)
-            throw InputError("fraction and product_fraction must be above zero");
+            table->has("product_fraction") ? share_of(asked, "product_fraction", of) : likeness.fraction;
         table->done();
         device.model = transferred_price_model(likeness, device);
     } catch (const InputError& error) {
@@ -203,9 +233,8 @@ void parse_device(Reader& reader, DeviceClass& device) {
     if (auto tiles = reader.table("tiles", fmt::format("device '{}': tiles", device.name))) {
         device.tiles = std::make_shared<const TileModel>(parse_tiles(*tiles));
     }
-    std::vector<Efficiency> efficiencies;
-    for (const Reader& row : reader.all_tables("efficiency", fmt::format("device '{}': efficiency", device.name)))
-        efficiencies.push_back(parse_efficiency(row));
+    const std::vector<Efficiency> efficiencies =
+        parse_efficiencies(reader, fmt::format("device '{}': efficiency", device.name));
     device.efficiencies.insert(device.efficiencies.begin(), efficiencies.begin(), efficiencies.end());
     for (const Reader& row : reader.tables("price", fmt::format("device '{}': price", device.name))) {
         const auto [place, fresh] = device.measured.insert(parse_price(row));

@@ -196,11 +196,10 @@ std::vector<Reader> Reader::tables(std::string_view key, std::string_view where)
     return elements(key, where, find(key));
 }
 
-std::vector<Reader> Reader::all_tables(std::string_view key, std::string_view where) {
+std::vector<std::vector<Reader>> Reader::all_tables(std::string_view key, std::string_view where) {
     asked_.emplace_back(key);
-    std::vector<Reader> result;
-    for (const Layer& layer : layers_)
-        for (Reader& each : elements(key, where, {layer.table->get(key), &layer})) result.push_back(std::move(each));
+    std::vector<std::vector<Reader>> result;
+    for (const Layer& layer : layers_) result.push_back(elements(key, where, {layer.table->get(key), &layer}));
     return result;
 }
 

@@ -68,8 +68,8 @@ public:
     /// The elements of [[key]] or key = [{...}]; none when absent. A machine's own take the place of all that it
     /// extends.
     std::vector<Reader> tables(std::string_view key, std::string_view where);
-    /// ... its own first, then those that it extends.
-    std::vector<Reader> all_tables(std::string_view key, std::string_view where);
+    /// ... its own first, then those of each machine that it extends.
+    std::vector<std::vector<Reader>> all_tables(std::string_view key, std::string_view where);
     /// ... by their `name`: its own change those of the same name, others come after them.
     std::vector<Reader> named_tables(std::string_view key, std::string_view where);
 

@@ -146,7 +146,8 @@ private:
 
 Network transformer(const Transformer& size, std::int64_t sequence) {
     require(size.hidden % size.heads == 0, "heads share the width evenly");
-    if (sequence < 2 || sequence > size.positions) {
+    if (sequence < 2) throw InputError(fmt::format("{}: a sample of {} tokens, at least 2", size.name, sequence));
+    if (sequence > size.positions) {
         throw InputError(
             fmt::format("{}: a sample of {} tokens; 2 to {} have positions", size.name, sequence, size.positions));
     }
@@ -174,6 +175,7 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
     };
     Transformer size{
         .name = "gpt", .layers = 0, .hidden = 0, .heads = 0, .vocabulary = gpt_words, .positions = sequence};
+    std::string said;  // the letters of its sizes
     for (const std::string_view part : split(name.substr(any_gpt.size()), '-')) {
         std::int64_t* const to = part.starts_with('h')   ? &size.hidden
                                  : part.starts_with('a') ? &size.heads
@@ -183,10 +185,15 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
                                  : part.starts_with('t') ? &size.top
                                                          : nullptr;
         if (to == nullptr) throw fail(fmt::format("'{}' is no size", part));
+        if (said.find(part.front()) != std::string::npos)
+            throw fail(fmt::format("-{} stands there twice", part.front()));
+        said += part.front();
         *to = parse_int(part.substr(1), fmt::format("network '{}'", name));
     }
     if (size.layers < 1 || size.hidden < 1 || size.heads < 1 || size.vocabulary < 1)
         throw fail("a size is missing or 0");
+    if (said.find('t') != std::string::npos && said.find('e') == std::string::npos)
+        throw fail("-t says to how many experts a token goes, and there are none without -e");
     if (size.experts < 0 || size.top < 1 || size.top > 2 || (size.experts > 0 && size.top > size.experts)) {
         throw fail(fmt::format("a token goes to {} of {} experts: 1 or 2 of at least as many", size.top, size.experts));
     }

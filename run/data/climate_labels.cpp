@@ -18,8 +18,8 @@ constexpr double storm = 25;        // m/s
 constexpr double strong_swirl = 8;  // m/s a pixel
 constexpr std::int64_t nearby = 4;  // pixels
 // Of the pixels round it.
-constexpr double low = 10;   // hPa below the mean
-constexpr double gale = 25;  // m/s
+constexpr double depression = 10;  // hPa below the mean
+constexpr double gale = 25;        // m/s
 // Of a river.
 constexpr double wet_wind = 800;          // kg/(m s)
 constexpr std::int64_t long_enough = 14;  // pixels, of its bounding box's diagonal
@@ -76,8 +76,8 @@ private:
             if (!is_centre(centre)) continue;
             std::vector<bool> mask(labels_.size());
             around(centre, nearby, [&](std::size_t pixel) {
-                mask[pixel] = mean_ - fields_.pressure[pixel] >= low ||
-                              (wind(pixel) >= gale && mean_ - fields_.pressure[pixel] >= low / 2);
+                mask[pixel] = mean_ - fields_.pressure[pixel] >= depression ||
+                              (wind(pixel) >= gale && mean_ - fields_.pressure[pixel] >= depression / 2);
             });
             for (const std::int64_t pixel : flood_fill(mask, fields_.height, fields_.width, centre)) {
                 labels_[at(pixel)] = cyclone;

@@ -28,6 +28,8 @@ std::vector<Case> cases() {
         {Elementwise{"where", {2, 3}, {{2, 3}}, {}, {{3}}, {-9}, "cxn"}, {{1, 0, 1}}},
         {Elementwise{"add", {2, 3}, {{2, 3}}, {{3}}}, {}, {{2, 0, 0, 1, 1, 1}}},
         {Elementwise{"copy", {3}, {}, {}, {{3}}}, {{4, 5, 6}}},
+        {Elementwise{"mul", {2, 3}, {{2, 3}}, {}, {{3}}}, {{2, 3, 4}}},
+        {Elementwise{"div", {2, 3}, {{2, 3}}, {}, {{3}}}, {{1, 2, 4}}},
         {Rearrangement{"transpose", {{2, 3, 4}}, {4, 2, 3}, {2, 0, 1}}},
         {Rearrangement{"transpose", {{2, 3, 4}}, {3, 2, 4}, {1, 0, 2}}},
         {Rearrangement{"slice", {{4, 6}}, {2, 3}, {1, 1, 2, 2}}},

@@ -60,6 +60,7 @@ TEST(GeneralKernels, GradientsOfBroadcastOperandsAreSums) {
         Elementwise{"mul", {2, 3, 2}, {{2, 3, 2}, {3, 1}}, {{2, 1, 1}, {2}}, {}, {}},
         Elementwise{"add", {2, 3}, {{2, 3}, {1}}, {{2, 1}}, {}, {4}},
         Elementwise{"div", {2, 2}, {{2, 2}}, {}, {}, {2}},
+        Elementwise{"mul", {2, 2}, {{2, 2}}, {}, {}, {3}},
         Elementwise{"mean", {4}, {{4}, {4}}},
         Elementwise{"prelu", {3, 2}, {{3, 2}}, {{3, 1}}},
     };

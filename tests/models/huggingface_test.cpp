@@ -325,7 +325,9 @@ TEST(Config, SaysWhatIsWrongByItsKey) {
                             part),
                 "key 'rotary_pct' is");
     }
-    refuses(tiny_llama, "tokens=500: config.json takes 2 to 128", {.sizes = {{"tokens", 500}}});
+    refuses(tiny_llama, "--sizes tokens=1: config.json takes 2 or more tokens", {.sizes = {{"tokens", 1}}});
+    refuses(R"({"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 128, "vocab_size": 10})",
+            "--sizes tokens=500: config.json takes 2 to 128 tokens", {.sizes = {{"tokens", 500}}});
     refuses(tiny_llama, "has no such size; it has tokens", {.sizes = {{"rows", 5}}});
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "models/models.hpp"
 #include "tests/models/imported.hpp"
 #include "tests/models/onnx_file.hpp"
@@ -188,6 +189,50 @@ TEST(EinsumOfTwo, WhatSumsNothingIsNoProduct) {
     EXPECT_EQ(products(network), 0);
     EXPECT_EQ(network.layers.back().output, (Shape{3, 4, 5}));
     EXPECT_EQ(parameters(network), 20);
+}
+
+Network einsum(const std::string& equation, const Dims& x, const Dims& w) {
+    OnnxFile file(x, 13);
+    file.weights("w", w);
+    set_text(file.node("Einsum", {"x", "w"}, "y"), "equation", equation);
+    return import_onnx(file.save("einsum.onnx"));
+}
+
+// More than 2^28 multiply-adds: a limit of what is worked out of constants, which is no limit of an operator.
+TEST(EinsumOfTwo, IsAProductHoweverLarge) {
+    const Network network = einsum("bsd,df->bsf", {-1, 2048, 1024}, {1024, 512});
+    EXPECT_EQ(products(network), 2048.0 * 1024 * 512);
+    EXPECT_EQ(to_string(network.layers[1].op), "matmul:m2048n512k1024");
+}
+
+TEST(EinsumOfTwo, MayLeaveAxesOrItsResultOpen) {
+    for (const char* equation : {"...d,df->...f", "bsd,df", "bsd,df->bsf", "... d , d f -> ... f"}) {
+        const Network network = einsum(equation, {-1, 10, 16}, {16, 8});
+        EXPECT_EQ(products(network), 10 * 16 * 8) << equation;
+        EXPECT_EQ(network.layers[1].output, (Shape{10, 8})) << equation;
+    }
+}
+
+TEST(EinsumOfTwo, ThatDoesNotFitItsOperandsSaysWhy) {
+    const auto refuses = [](const std::string& equation, const Dims& w, const std::string& why) {
+        EXPECT_THAT(
+            [&] {
+                einsum(equation, {-1, 10, 16}, w);
+            },
+            testing::ThrowsMessage<InputError>(testing::HasSubstr(why)));
+    };
+    refuses("bsd,df->bsf", {8, 4}, "meets a size of 16 with one of 8 in 'd'");
+    refuses("bd,df->bf", {16, 4}, "has 2 letters for");
+    refuses("bsd,df->bsz", {16, 4}, "makes 'z', which no operand has");
+    refuses("bsd->bs", {16, 4}, "is not of 2 operands");
+}
+
+// The table's own axis k is summed first and once for all samples, as PyTorch does; then 10 rows of 16 x 8 products,
+// and 10 x 15 x 8 additions.
+TEST(EinsumOfTwo, SumsAloneWhatOneOperandHasAlone) {
+    const Network network = einsum("bsd,dkf->bsf", {-1, 10, 16}, {16, 16, 8});
+    EXPECT_EQ(network.layers[1].output, (Shape{10, 8}));
+    EXPECT_NEAR(flops(network.layers[1].op, Pass::forward).value, 10 * 16 * 8 + 10 * 15 * 8, 1e-6);
 }
 
 TEST(Samples, AreGroupsOfAConvolutionWithWeightsOfTheirOwn) {

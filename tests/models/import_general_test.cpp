@@ -259,6 +259,22 @@ TEST(General, TheSamplesMayLieBehindTheSequence) {
     EXPECT_EQ(multiply_adds(network.layers[1].op), 7 * 32 * (6 + 8));
 }
 
+// 3 weights a number: of the input, output and forget gates, a multiply-add each at each step.
+TEST(General, PeepholesOfAnLstmCount) {
+    OnnxFile file({7, -1, 6}, 13);
+    auto& input = *file.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+    input.mutable_shape()->mutable_dim(1)->set_dim_param("batch");
+    file.weights("w", {1, 32, 6}).weights("r", {1, 32, 8}).weights("b", {1, 64}).weights("p", {1, 24});
+    auto& node = file.node("LSTM", {"x", "w", "r", "b", "", "", "", "p"}, "y");
+    set(node, "hidden_size", 8);
+    const Network network = import_onnx(file.save("peepholes.onnx"));
+    ASSERT_EQ(network.layers.size(), 3U);
+    EXPECT_EQ(parameters(network), 32 * 6 + 32 * 8 + 64 + 24);
+    EXPECT_EQ(flops(network.layers[2].op, Pass::forward).value, 7 * 8 * 3 * 2);
+    EXPECT_EQ(network.layers[2].output, network.layers[1].output);
+    expect_counts(network);
+}
+
 TEST(General, IntegersPickRowsOfTables) {
     OnnxFile file({-1, 6}, 13);
     file.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(

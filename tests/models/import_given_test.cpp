@@ -237,6 +237,36 @@ TEST(Given, ATableThatNobodyTrainsIsNoWeight) {
     EXPECT_THAT(given(network, 1).fixed.at(0), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
+namespace {
+
+// Both branches of an If make something of "x".
+void add_branches(onnx::NodeProto& node) {
+    for (const std::string name : {"then_branch", "else_branch"}) {
+        auto& attribute = *node.add_attribute();
+        attribute.set_name(name);
+        attribute.set_type(onnx::AttributeProto::GRAPH);
+        auto& inner = *attribute.mutable_g()->add_node();
+        inner.set_op_type(name == "then_branch" ? "Relu" : "Tanh");
+        inner.add_input("x");
+        inner.add_output(name + ".made");
+        attribute.mutable_g()->add_output()->set_name(name + ".made");
+    }
+}
+
+}  // namespace
+
+TEST(Given, ABranchThatIsFedInIsNamed) {
+    OnnxFile file({-1, 4}, 13);
+    auto& fed = *file.model.mutable_graph()->add_input();
+    fed.set_name("training");
+    fed.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::BOOL);
+    fed.mutable_type()->mutable_tensor_type()->mutable_shape();
+    add_branches(file.node("If", {"training"}, "seen"));
+    file.node("Neg", {"seen"}, "y");
+    EXPECT_THAT([&] { imported(file); }, testing::ThrowsMessage<InputError>(testing::AllOf(
+                                             HasSubstr("If node 'the_seen'"), HasSubstr("depends on data"))));
+}
+
 // squeeze() of a size that may be 1, as PyTorch exports it: the branch that the sizes choose.
 TEST(Given, ABranchThatSizesChooseIsTaken) {
     OnnxFile file({-1, 4, 1}, 13);
@@ -244,17 +274,7 @@ TEST(Given, ABranchThatSizesChooseIsTaken) {
     file.integers("last", {2}).integers("one", {1});
     file.node("Gather", {"sizes", "last"}, "size");
     file.node("Equal", {"size", "one"}, "alone");
-    auto& branches = file.node("If", {"alone"}, "seen");
-    for (const std::string name : {"then_branch", "else_branch"}) {
-        auto& attribute = *branches.add_attribute();
-        attribute.set_name(name);
-        attribute.set_type(onnx::AttributeProto::GRAPH);
-        auto& node = *attribute.mutable_g()->add_node();
-        node.set_op_type(name == "then_branch" ? "Relu" : "Tanh");
-        node.add_input("x");
-        node.add_output(name + ".made");
-        attribute.mutable_g()->add_output()->set_name(name + ".made");
-    }
+    add_branches(file.node("If", {"alone"}, "seen"));
     file.node("Neg", {"seen"}, "y");
     const Network network = imported(file);
     EXPECT_EQ(network.layers.size(), 3U);

@@ -2,6 +2,7 @@
 // Convolutions and pools in all their forms, against libonnx's own shape inference.
 #include <map>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/shape_inference/implementation.h>
 
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                {}},
         Volume{"max", "MaxPool", {}, {{"kernel_shape", {3, 2, 2}}, {"strides", {2, 2, 1}}}, {}, {}},
         Volume{
-            "max_ceil", "MaxPool", {}, {{"kernel_shape", {3, 2, 2}}, {"strides", {2, 3, 2}}}, {{"ceil_mode", 1}}, {}},
+            "max_ceil", "MaxPool", {}, {{"kernel_shape", {3, 2, 2}}, {"strides", {2, 2, 2}}}, {{"ceil_mode", 1}}, {}},
         Volume{"average", "AveragePool", {}, {{"kernel_shape", {2, 2, 2}}, {"pads", {1, 0, 0, 0, 1, 1}}}, {}, {}},
         Volume{"global", "GlobalAveragePool", {}, {}, {}, {}}),
     [](const auto& test) { return std::string(test.param.name); });
@@ -183,6 +184,22 @@ TEST(Softmax, OverTheClassesOfEachPixelBecomesItsLoss) {
     file.node("Conv", {"x", "w"}, "scores");
     set(file.node("Softmax", {"scores"}, "y"), "axis", 1);
     EXPECT_EQ(import_onnx(file.save("pixels.onnx")).layers.back().op, (Op{SoftmaxLoss{3, {6, 5}}}));
+}
+
+// 7 pixels and one of padding on both sides hold 4 windows of 2; a fifth would lie in the padding alone. PyTorch leaves
+// it out in files of any operator set, libonnx does since set 19 alone.
+TEST(Padding, AWindowThatBeginsInThePaddingBehindIsLeftOut) {
+    for (const std::int64_t opset : {11, 17, 19}) {
+        for (const char* type : {"MaxPool", "AveragePool"}) {
+            OnnxFile file({1, 8, 7, 7}, opset);
+            auto& node = file.node(type, {"x"}, "y");
+            set(node, "kernel_shape", {2, 2});
+            set(node, "strides", {2, 2});
+            set(node, "pads", {1, 1, 1, 1});
+            set(node, "ceil_mode", std::int64_t{1});
+            EXPECT_EQ(import_onnx(file.save("ceil.onnx")).layers.back().output, (Shape{8, 4, 4})) << type << opset;
+        }
+    }
 }
 
 TEST(Padding, SameUpperPutsTheOddPixelAfter) {

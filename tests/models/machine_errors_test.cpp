@@ -198,6 +198,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"extends_nothing", "summary = \"two servers\"", "extends = \"eoss\"", 2, "did you mean 'eos'?"},
         Mistake{"too_fast_messages", "fraction = 0.9", "fraction = 1.1", 34, "cannot reach more than the whole"},
         Mistake{"negative_fraction", "fraction = 0.5", "fraction = -0.5", 11, "fraction must be above zero"},
+        Mistake{"efficiency_in_percent", "fraction = 0.5", "fraction = 60", 11,
+                "fraction is 60: it is a share of the roofline, 0.6 for 60 %"},
+        Mistake{"two_efficiencies", "[[node]]\n",
+                "[[device.efficiency]]\nkind = \"conv2d\"\nfraction = 0.9\nerror = 0.1\n[[node]]\n", 14,
+                "'conv2d' has two efficiencies of any pass in any type"},
         Mistake{"spread_in_percent", "peak.f32 =", "step_spread = 8\npeak.f32 =", 8, "relative standard deviation"},
         Mistake{"volumes_of_no_model", "peak.f32 =", "volumes = \"by-sample\"\npeak.f32 =", 8,
                 "it is for devices with price_model or likeness"},
@@ -244,6 +249,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "[[device.price]]\nproblem = \"conv:1\"\nmedian = \"1ms\"\nerror = 0\nsamples = 1\n[[node]]\n", 14,
                 "conv"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+TEST(MachineFile, WithTwoLinksBetweenTwoVerticesIsRefusedWithItsLine) {
+    std::string text(good);
+    text.insert(text.find("[fabric]"), "[[node.link]]\nfrom = [\"switch\"]\nto = \"gpu1\"\nbandwidth = \"50GBps\"\n");
+    EXPECT_THAT([&] { parse_machine(text, "mine.toml"); },
+                testing::ThrowsMessage<InputError>(
+                    testing::AllOf(HasSubstr("mine.toml:24: "), HasSubstr("a second link joins 'switch' and 'gpu1'"))));
+}
 
 TEST(GoodMachineFile, IsTakenAsItIsWritten) {
     const Machine machine = parse_machine(good, "mine.toml");

@@ -48,6 +48,23 @@ TEST_P(Shipped, MachineCanPriceEveryLayerOfResNet50) {
             }
 }
 
+// A PCIe switch of all devices would be the way of batches from the host, in place of the slots.
+TEST_P(Shipped, MachineJoinsAllDevicesOfANodeByNvlinkOrProcessors) {
+    for (const NodeKind& node : load_machine(GetParam()).nodes) {
+        for (std::size_t bridge = 0; bridge < node.vertices.size(); ++bridge) {
+            const Vertex& vertex = node.vertices[bridge];
+            if (vertex.kind != VertexKind::bridge || vertex.bridge != BridgeKind::pcie) continue;
+            std::int64_t devices = 0;
+            for (const NodeLink& link : node.links) {
+                const bool ends = link.a == static_cast<int>(bridge) || link.b == static_cast<int>(bridge);
+                const int other = link.a == static_cast<int>(bridge) ? link.b : link.a;
+                devices += ends && node.vertices[static_cast<std::size_t>(other)].kind == VertexKind::device;
+            }
+            EXPECT_TRUE(devices < 2 || devices < devices_per_node(node)) << vertex.name;
+        }
+    }
+}
+
 TEST_P(Shipped, MachineIsTheFileInTheSourceTree) {
     const std::string path = std::string(REHEARSE_SOURCE_DIR) + "/models/machines/" + GetParam() + ".toml";
     expect_equal(load_machine(path), load_machine(GetParam()));

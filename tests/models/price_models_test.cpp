@@ -284,6 +284,7 @@ TEST(PriceModels, OfAnotherCardMaySlowWhatNoTransformFits) {
     EXPECT_NEAR(ratio("conv2d:n16c512h7w7k512r3s3:pad1:stride1:f32:forward"), 1, 0.1);
     EXPECT_EQ(ratio("matmul:n1m1024n1024k1024:f32:forward"), 1) << "cuBLAS' products are not meant";
     EXPECT_THAT(message([&] { device("product_fraction = 0, "); }), HasSubstr("must be above zero"));
+    EXPECT_THAT(message([&] { device("product_fraction = 25, "); }), HasSubstr("0.25 for 25 %"));
     const std::string name = slowed.model->name();
     EXPECT_THAT(name, HasSubstr("product_fraction = 0.25")) << "it is written as it was read";
 }

@@ -137,6 +137,10 @@ TEST(Mixtures, HaveThePublishedParametersAndSlots) {
     EXPECT_EQ(experts_of("gpt-h8-a2-l3-v10-e4-t2@6"), (std::pair{4.0 * 4, 3 * 2 * 16 * 2.0 * 8 * 32}));
     EXPECT_THROW(load_network("gpt-h8-a2-l3-e4-t3@6"), InputError);
     EXPECT_THROW(load_network("gpt-h8-a2-l3-e1-t2@6"), InputError);
+    for (const auto& [name, why] : {std::pair{"gpt-h8-a2-l3-t2", "there are none without -e"},
+                                    std::pair{"gpt-h8-h16-a2-l3", "-h stands there twice"},
+                                    std::pair{"gpt-h8-a2-l3@1", "a sample of 1 tokens, at least 2"}})
+        EXPECT_THAT([name = name] { load_network(name); }, ThrowsMessage<InputError>(HasSubstr(why))) << name;
 }
 
 TEST(Transformers, TakeASequenceByTheirName) {

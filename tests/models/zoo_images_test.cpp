@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of the zoo since 2017: parameters and multiply-adds as published.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::models {
@@ -81,6 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ZooSince2017Tokens, AreSaidBehindTheName) {
     EXPECT_EQ(load_network("llama3-8b@512").layers.front().output, Shape{512});
     EXPECT_EQ(parameters(load_network("llama3-8b@512")), parameters(load_network("llama3-8b")));
+    EXPECT_EQ(load_network("llama3-8b@100000").layers.front().output, Shape{100000});
+    EXPECT_THAT(
+        [] { load_network("llama3-8b@1"); },
+        testing::ThrowsMessage<InputError>(testing::StartsWith("llama3-8b@1: llama3-8b takes 2 or more tokens")));
 }
 
 // github.com/quark0/darts prints "param size = 1.930618MB" of its network of mixed operators, whose operators' batch

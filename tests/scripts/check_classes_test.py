@@ -73,6 +73,18 @@ class CheckClasses(unittest.TestCase):
                       "namespace a {\nvoid f() { struct S { int y; }; }\n}\n", "namespace a {\nstruct S;\nstruct T::Inner { int y; };\n}\n"):
             self.assertEqual(check(one, in_z=other), (0, "classes: good"), other)
 
+    def test_a_constant_of_one_file_that_hides_a_header_s_is_named(self):
+        header = "namespace a {\ninline constexpr double least = 1, most{2};\ninline int f(\n    const int& most = 3);\n}\n"
+        for file, hides in (("namespace a::b {\nnamespace {\nconstexpr double most = 8;\n}\n}\n", True),
+                            ("namespace a {\nnamespace b {\nnamespace {\nstatic const int x = 1, least = 3;\n}\n}\n}\n", True),
+                            ("namespace a {\nnamespace {\nconstexpr double most = 8;\n}\n}\n", False),  # no compiler takes both
+                            ("namespace a::b {\nnamespace {\nint g() {\nconst int most = 8;\nreturn most;\n}\n}\n}\n", False),
+                            ("namespace c::b {\nnamespace {\nconstexpr double most = 8;\n}\n}\n", False)):
+            code, text = check(header, in_z=file)
+            self.assertEqual(code, 1 if hides else 0, file + text)
+            if hides:
+                self.assertRegex(text, r"core/in_z.cpp:[34]: (most|least) hides a::\1 of core/a.hpp from files compiled behind it")
+
 
 if __name__ == "__main__":
     unittest.main()
