@@ -9,6 +9,7 @@
 #include "bench/workload.hpp"
 #include "core/error.hpp"
 #include "kernels/convert.hpp"
+#include "kernels/transposed.hpp"
 
 namespace rehearse::bench {
 
@@ -55,37 +56,36 @@ std::vector<float> result(const Problem& problem, const kernels::Backend& backen
     return written(workload.current(), problem);
 }
 
-// Products in one sum of a convolution's or a product's result.
-double products(const Problem& problem) {
-    const auto samples = static_cast<double>(problem.batch);
-    if (const auto* dense = std::get_if<MatMul>(&problem.op)) {
-        if (problem.pass == Pass::forward) return static_cast<double>(dense->k);
-        return problem.pass == Pass::backward_data ? static_cast<double>(dense->n)
-                                                   : samples * static_cast<double>(dense->m);
-    }
-    if (const Conv* conv = as_conv2d(problem.op)) {
-        const Shape out = output_shape(problem.op);
-        const auto taps = static_cast<double>(conv->window.kernel_h * conv->window.kernel_w);
-        if (problem.pass == Pass::forward) return static_cast<double>(conv->channels / conv->groups) * taps;
-        return problem.pass == Pass::backward_data ? static_cast<double>(conv->filters / conv->groups) * taps
-                                                   : samples * static_cast<double>(out[1] * out[2]);
-    }
-    return 1;
+// Products in one sum of a convolution's result, at most.
+double longest_sum(const Conv& conv, const Problem& problem) {
+    const auto taps = static_cast<double>(conv.window.taps());
+    if (problem.pass == Pass::forward) return static_cast<double>(conv.channels / conv.groups) * taps;
+    if (problem.pass == Pass::backward_data) return static_cast<double>(conv.filters / conv.groups) * taps;
+    return static_cast<double>(problem.batch * elements(output_shape(problem.op)) / conv.filters);
+}
+
+// Products in one sum of what a pass writes, `results` numbers: two operations each, in the mean of them.
+double products(const Problem& problem, std::size_t results) {
+    if (kernels::is_mirrored(problem)) return products(kernels::mirrored_problem(problem), results);
+    if (const auto* conv = std::get_if<Conv>(&problem.op); conv != nullptr && problem.pass != Pass::update)
+        return longest_sum(*conv, problem);
+    const double all = flops(problem.op, problem.pass, problem.batch).value / 2;
+    return std::max(1.0, all / static_cast<double>(std::max<std::size_t>(results, 1)));
 }
 
 // Of them in one chunk, at most: 64, or one channel's taps.
 double chunk(const Problem& problem) {
-    const Conv* conv = as_conv2d(problem.op);
-    return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.kernel_h * conv->window.kernel_w));
+    const Conv* conv = std::get_if<Conv>(&problem.op);
+    return conv == nullptr ? 64 : std::max(64.0, static_cast<double>(conv->window.taps()));
 }
 
 // Of a sum of n products in f32. Partial sums of random signs grow as the root of their number, each addition rounds by
 // up to 2^-24 of them: in the mean 2^-24 sqrt(n / 6) of the result; four times that, and never less than 1e-5.
 double sum_tolerance(double n) { return std::max(1e-5, 4 * 0x1p-24 * std::sqrt(n / 6)); }
 
-double tolerance(const Problem& problem, const kernels::Backend& backend) {
+double tolerance(const Problem& problem, const kernels::Backend& backend, std::size_t results) {
     const bool transforms = backend.algorithm().starts_with("winograd") || backend.algorithm() == "fft";
-    double sums = transforms ? 1e-3 : sum_tolerance(products(problem));
+    double sums = transforms ? 1e-3 : sum_tolerance(products(problem, results));
     // Both factors of each product are off by up to 2^-11, evenly: 2^-11 sqrt(2 / 3) of the result, root mean square.
     if (backend.accumulation() == kernels::Accumulation::tf32) sums += 2 * 0x1p-11;
     // Likewise of 8 bits: by up to 2^-4 each, a gradient by 2^-3.
@@ -93,7 +93,7 @@ double tolerance(const Problem& problem, const kernels::Backend& backend) {
     if (problem.type == DataType::f32) return sums;
     const double rounding = 2 * unit_roundoff(problem.type);
     if (problem.pass == Pass::update || backend.accumulation() == kernels::Accumulation::f32) return sums + rounding;
-    double length = products(problem);
+    double length = products(problem, results);
     if (backend.accumulation() == kernels::Accumulation::chunked) length = std::min(length, chunk(problem));
     return sums + rounding + unit_roundoff(DataType::f16) * std::sqrt(length);
 }
@@ -123,8 +123,8 @@ std::vector<Checked> check(const Problem& problem, std::span<const kernels::Back
     const std::vector<float> expected = result(problem, trusted, arena, seed, limit);
     std::vector<Checked> checks;
     for (const kernels::Backend* backend : backends) {
-        checks.push_back(
-            {difference(expected, result(problem, *backend, arena, seed, limit)), tolerance(problem, *backend)});
+        checks.push_back({difference(expected, result(problem, *backend, arena, seed, limit)),
+                          tolerance(problem, *backend, expected.size())});
     }
     return checks;
 }

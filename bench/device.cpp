@@ -32,13 +32,16 @@ const std::vector<float>& numbers(float least) {
     return least < 0 ? signed_ones : positive;
 }
 
-// Random numbers from `least` to 1, brought to the device.
-void fill(Device& device, View tensor, float least) {
-    const std::vector<float>& values = numbers(least);
-    const std::size_t most = std::min(values.size(), tensor.size()), each = tensor.size_bytes() / tensor.size();
+// Random numbers from `least` to 1, those from the `turn`-th place of them on, brought to the device.
+void fill(Device& device, View tensor, float least, std::size_t turn = 0) {
+    const std::vector<float>& all = numbers(least);
+    const std::size_t most = std::min(all.size(), tensor.size()), each = tensor.size_bytes() / tensor.size();
+    constexpr std::size_t step = 350377;  // from one operand to the next: no two of them are alike
+    std::vector<float> values(most);
+    for (std::size_t i = 0; i < most; ++i) values[i] = all[(i + turn * step) % all.size()];
     const Device::Memory staging = device.allocate_staging(most * each);
     const View here{staging.get(), most, tensor.type()};
-    kernels::convert(kernels::ConstView(std::span{values}.first(most)), here);
+    kernels::convert(kernels::ConstView(values), here);
     for (std::size_t from = 0; from < tensor.size(); from += most) {
         const View part = tensor.subspan(from, std::min(most, tensor.size() - from));
         device.copy_beside(part.bytes(), here.bytes(), part.size_bytes());
@@ -133,7 +136,7 @@ private:
         if (count == 0) return {};
         const auto size = static_cast<std::size_t>(count);
         const View made{allocate(size * static_cast<std::size_t>(size_of(type).value)), size, type};
-        fill(device_, made, least);
+        fill(device_, made, least, memory_.size());
         return made;
     }
     std::byte* allocate(std::size_t bytes) {

@@ -39,8 +39,8 @@ void flip_halves(std::span<Half> values) {
 }
 
 // Floats after which random values come again: kernels take as long, and drawing each of some 100 million took seconds.
-// Odd, so that rows of a power of two are not alike.
-constexpr std::size_t random_period = (1 << 20) - 3;
+// Odd, so that rows of a power of two are not alike; each time from another place on, so that no two operands are.
+constexpr std::size_t random_period = (1 << 20) - 3, random_turn = 350377;
 
 // Touches every value and keeps their distribution.
 void flip_signs(kernels::View values) {
@@ -57,9 +57,8 @@ Arena::Arena(std::int64_t floats, std::uint64_t seed)
     std::uniform_real_distribution<float> uniform(-1, 1);
     const auto drawn = std::span{random_}.first(std::min(random_.size(), random_period));
     for (float& value : drawn) value = uniform(engine);
-    for (std::size_t i = drawn.size(); i < random_.size(); i += drawn.size())
-        std::ranges::copy(drawn.first(std::min(drawn.size(), random_.size() - i)),
-                          random_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = random_period; i < random_.size(); ++i)
+        random_[i] = random_[(i + i / random_period * random_turn) % random_period];
 }
 
 void Arena::reset() { next_random_ = next_scratch_ = 0; }
@@ -74,10 +73,11 @@ kernels::View Arena::random_of(DataType type) {
     const auto rounded = [&](auto& halves) -> kernels::View {
         if (halves.empty()) {
             halves.resize(2 * random_.size());
-            for (const std::size_t begin : {std::size_t{0}, random_.size()}) {
-                kernels::convert(std::span<const float>(random_),
-                                 kernels::View(std::span(halves)).subspan(begin, random_.size()));
-            }
+            const auto first = std::span(halves).first(random_.size());
+            const auto second = std::span(halves).last(random_.size());
+            kernels::convert(std::span<const float>(random_), kernels::View(first));
+            const std::size_t turn = random_turn % random_.size();
+            std::ranges::rotate_copy(first, first.begin() + static_cast<std::ptrdiff_t>(turn), second.begin());
         }
         return std::span(halves);
     };

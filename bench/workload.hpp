@@ -33,7 +33,8 @@ public:
 private:
     kernels::View random_of(DataType type);
     kernels::HostVector<float> random_, scratch_;
-    kernels::HostVector<Float16> random_f16_;  // the same numbers rounded, twice; made when somebody asks
+    kernels::HostVector<Float16>
+        random_f16_;  // the same numbers rounded, then again from another place on; made when asked for
     kernels::HostVector<BFloat16> random_bf16_;
     std::size_t next_random_ = 0, next_scratch_ = 0;  // floats
 };
@@ -81,7 +82,7 @@ private:
     std::vector<std::vector<float>> fixed_;
     std::vector<std::vector<std::int32_t>> chosen_;
     kernels::HostVector<float> rows_;  // numbers of rows, of any type
-    std::span<float> others_;  // what the core works on between two runs
+    std::span<float> others_;          // what the core works on between two runs
     std::size_t next_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 
 #include "core/error.hpp"
@@ -38,60 +37,6 @@ double conformal_deviation(std::vector<double> distances) {
 
 namespace {
 
-struct Line {
-    double start = 0, slope = 0;
-    double at(double x) const { return start + slope * x; }
-};
-
-// Weighted least squares; through the origin where the best line would start below it.
-Line weighted_line(std::span<const MessageSample> samples, const std::vector<double>& weights) {
-    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-        const double x = samples[i].size.value, y = samples[i].one_way.value;
-        w += weights[i];
-        wx += weights[i] * x;
-        wy += weights[i] * y;
-        wxx += weights[i] * x * x;
-        wxy += weights[i] * x * y;
-    }
-    const double slope = (w * wxy - wx * wy) / (w * wxx - wx * wx);
-    const double start = (wy - slope * wx) / w;
-    return start >= 0 ? Line{start, slope} : Line{0, wxy / wxx};
-}
-
-std::vector<double> relative_residuals(std::span<const MessageSample> samples, const Line& line) {
-    std::vector<double> residuals;
-    residuals.reserve(samples.size());
-    for (const MessageSample& sample : samples) {
-        residuals.push_back(sample.one_way.value / line.at(sample.size.value) - 1);
-    }
-    return residuals;
-}
-
-// 1 / fitted time squared makes residuals relative; Huber's factor bounds the pull of an outlier.
-std::vector<double> huber_weights(std::span<const MessageSample> samples, const Line& line) {
-    const std::vector<double> residuals = relative_residuals(samples, line);
-    const double bound = std::max(1.345 * robust_deviation(residuals), 1e-12);
-    std::vector<double> weights;
-    weights.reserve(samples.size());
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-        const double time = line.at(samples[i].size.value);
-        weights.push_back(std::min(1.0, bound / std::max(std::abs(residuals[i]), 1e-12)) / (time * time));
-    }
-    return weights;
-}
-
-void check_messages(std::span<const MessageSample> samples) {
-    std::set<double> sizes;
-    for (const MessageSample& sample : samples) {
-        if (sample.one_way.value <= 0 || sample.size.value <= 0) {
-            throw InputError("message samples: every size and time must be positive");
-        }
-        sizes.insert(sample.size.value);
-    }
-    if (sizes.size() < 2) throw InputError("message samples: at least two sizes are needed to fit overhead and rate");
-}
-
 // Nothing when the device has no peak of this type, or the problem neither operations nor bytes.
 std::optional<double> log_fraction(const Sample& sample, const DeviceClass& device) {
     const Problem& p = sample.problem;
@@ -114,22 +59,6 @@ EfficiencyFit row(const std::string& kind, std::optional<Pass> pass, const std::
 }
 
 }  // namespace
-
-MessageFit fit_messages(std::span<const MessageSample> samples) {
-    check_messages(samples);
-    std::vector<double> weights;
-    for (const MessageSample& sample : samples) {
-        weights.push_back(1 / (sample.one_way.value * sample.one_way.value));
-    }
-    Line line = weighted_line(samples, weights);
-    constexpr int iterations = 50;  // it settles in about ten
-    for (int i = 0; i < iterations && line.slope > 0; ++i) {
-        line = weighted_line(samples, huber_weights(samples, line));
-    }
-    if (line.slope <= 0) throw InputError("message samples: the time does not grow with the size");
-    return {Seconds{line.start}, Bandwidth{1 / line.slope}, robust_deviation(relative_residuals(samples, line)),
-            static_cast<std::int64_t>(samples.size())};
-}
 
 std::vector<EfficiencyFit> fit_efficiencies(std::span<const Sample> samples, const DeviceClass& device) {
     std::vector<double> all;

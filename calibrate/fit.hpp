@@ -21,18 +21,6 @@ double conformal_deviation(std::vector<double> distances);
 /// The widest relative error that a machine file holds, 1000 %: a fit beyond it says nothing.
 inline constexpr double widest_error = 10;
 
-/// time = overhead + bytes / bandwidth.
-struct MessageFit {
-    Seconds overhead;
-    Bandwidth bandwidth;
-    double error = 0;  // relative, one robust standard deviation of the residuals
-    std::int64_t samples = 0;
-};
-
-/// Least squares of the relative residuals with Huber's weights (1964): messages span six decades, and the small ones
-/// must count as much as the large. InputError with fewer than two sizes or times that do not grow with the size.
-MessageFit fit_messages(std::span<const MessageSample> samples);
-
 struct EfficiencyFit {
     Efficiency row;  // without source
     std::int64_t samples = 0;

@@ -52,6 +52,20 @@ Compared compare(const KernelSample& kernel, const DeviceClass& device) {
     return compared;
 }
 
+// Runs of one kernel are one measurement of it: their median.
+std::vector<KernelSample> one_each(std::span<const KernelSample> runs) {
+    std::map<std::string, std::pair<KernelSample, std::vector<double>>> by_problem;
+    for (const KernelSample& run : runs)
+        by_problem.try_emplace(to_string(run.problem), run, std::vector<double>{})
+            .first->second.second.push_back(run.time.value);
+    std::vector<KernelSample> kernels;
+    for (auto& [name, kernel] : by_problem) {
+        kernel.first.time = Seconds{median(std::move(kernel.second))};
+        kernels.push_back(kernel.first);
+    }
+    return kernels;
+}
+
 }  // namespace
 
 KernelFactor kernel_factor(std::span<const KernelRatio> ratios) {
@@ -84,10 +98,10 @@ KernelFactor kernel_factor(std::span<const KernelRatio> ratios) {
     return result;
 }
 
-Factors fit_factors(std::span<const KernelSample> kernels, const DeviceClass& device, std::string_view source) {
+Factors fit_factors(std::span<const KernelSample> runs, const DeviceClass& device, std::string_view source) {
     const DeviceClass cold = unmeasured(device);
     std::map<std::pair<std::string, DataType>, std::vector<Compared>> by_kind;
-    for (const KernelSample& kernel : kernels)
+    for (const KernelSample& kernel : one_each(runs))
         by_kind[{std::string{kind_of(kernel.problem.op)}, kernel.problem.type}].push_back(compare(kernel, cold));
     Factors result;
     for (const auto& [key, compared] : by_kind) {

@@ -38,9 +38,10 @@ struct Factors {
     std::vector<std::string> too_few;  // kinds and types with fewer than fewest_kernels
 };
 
-/// `kernels` against what `device` says of them without having measured them. InputError, which names the kernel, where
+/// Kernels against what `device` says of them without having measured them; several runs of one problem count as one,
+/// their median. InputError, which names the kernel, where
 /// one takes a hundred times its price or a hundredth of it (another unit?), and where no kind has enough of them.
-Factors fit_factors(std::span<const KernelSample> kernels, const DeviceClass& device, std::string_view source);
+Factors fit_factors(std::span<const KernelSample> runs, const DeviceClass& device, std::string_view source);
 
 /// `device` with these factors; other kinds and types keep theirs.
 DeviceClass with_factors(DeviceClass device, std::span<const FactorFit> fits);

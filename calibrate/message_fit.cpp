@@ -11,6 +11,8 @@
 #include "calibrate/collective_times.hpp"
 #include "calibrate/fit.hpp"
 #include "calibrate/pieces.hpp"
+#include "calibrate/switch_fit.hpp"
+#include "calibrate/told.hpp"
 #include "core/error.hpp"
 
 namespace rehearse::calibrate {
@@ -20,9 +22,6 @@ namespace {
 // Links that carry so much less than was measured contradict it; less is the scatter of a measurement.
 constexpr double contradiction = 1.05;
 constexpr double least_fraction = 1e-4;
-// Residuals of messages on a host that does nothing else are 0.02 to 0.1 (quick.hpp). One table does not say how far
-// the next one is off: never less than that.
-constexpr double least_error = 0.02;
 
 /// What the simulation makes of one collective without any software's time, and of the messages that it waits for.
 struct Wire {
@@ -38,39 +37,18 @@ public:
     MessageFitter(Machine machine, const FileSamples& samples, Between between, const CollectiveTime& time)
         : machine_(std::move(machine)), samples_(samples), between_(between), time_(time) {
         for (const CollectiveRow& row : samples.collectives) {
-            rows_.push_back(placed(row, between, machine_));
-            check_place(rows_.back(), machine_, samples.where);
-            if (row.kind == "all_reduce" || row.kind == "reduce_scatter" || row.kind == "reduce") sums_ = true;
-        }
-        if (sums_) {
-            // So fast that it is nothing beside a message.
-            side().reduce = {Bandwidth{1e18}, fmt::format("in the time of the messages: measured, {}", samples.where)};
+            const CollectiveRow each = placed(row, between, machine_);
+            check_place(each, machine_, samples.where);
+            const bool summed = between == Between::devices && summed_by_switches(machine_, each, time);
+            (summed ? summed_ : rows_).push_back(each);
         }
     }
 
     Machine fitted() {
-        const double before = side().fraction.value;
-        const PieceFit by_rounds = fit_pieces(samples_.messages);
-        if (!by_rounds.grows)
-            throw InputError(fmt::format("{}: the time of messages does not grow with their size", samples_.where));
-        double fraction = fraction_of(by_rounds.pieces.back().rate);
-        // That of links inside nodes is also of those to network cards, which were not measured: where collectives
-        // reach less, their pieces say so.
-        if (between_ == Between::devices && before <= 1) fraction = std::max(fraction, before);
-        std::vector<MessageSample> messages;
-        for (const CollectiveRow& row : rows_) messages.push_back(message_of(row, fraction));
-        PieceFit fit = fit_pieces(messages);
-        Messaging& result = side();
-        result.fraction.value = fraction;
-        result.pieces = std::move(fit.pieces);
-        result.overhead.value = result.pieces.front().overhead;
-        const double error = residual();
-        const std::string source =
-            fmt::format("measured, {}, {} samples, residual {:.1f} %", samples_.where, rows_.size(), 100 * error);
-        for (MessagePiece& piece : result.pieces) piece.source = source;
-        result.overhead.source = source;
-        if (fraction != before) result.fraction.source = source;
-        result.error = std::clamp(error, least_error, widest_error);
+        if (!summed_.empty()) machine_ = with_switch_sums(machine_, summed_, time_, samples_.where);
+        if (rows_.empty()) return std::move(machine_);  // its messages were not measured, nor was their error
+        fit_messages();
+        side().error = std::clamp(std::max(residual(rows_), residual(summed_)), least_error, widest_error);
         return std::move(machine_);
     }
 
@@ -86,6 +64,83 @@ private:
         return time_(machine_, row);
     }
 
+    void fit_messages() {
+        const bool sums = std::ranges::any_of(rows_, [](const CollectiveRow& row) {
+            return row.kind == "all_reduce" || row.kind == "reduce_scatter" || row.kind == "reduce";
+        });
+        if (sums) {
+            // So fast that it is nothing beside a message.
+            side().reduce = {Bandwidth{1e18}, fmt::format("in the time of the messages: measured, {}", samples_.where)};
+        }
+        const Messaging before = side();
+        std::vector<MessageSample> messages;
+        for (const CollectiveRow& row : rows_) messages.push_back(message(row));
+        const PieceFit by_rounds = fit_pieces(messages);
+        const Bandwidth rate = by_rounds.pieces.back().rate;
+        if (!tells_rate(messages, rate, by_rounds.error) && !tells_rate(messages, rate_of(before), by_rounds.error))
+            return fit_overhead(before);
+        if (!by_rounds.grows)
+            throw InputError(fmt::format("{}: the time of messages does not grow with their size", samples_.where));
+        double fraction = fraction_of(rate);
+        // That of links inside nodes is also of those to network cards, which were not measured: where collectives
+        // reach less, their pieces say so.
+        if (between_ == Between::devices && before.fraction.value <= 1)
+            fraction = std::max(fraction, before.fraction.value);
+        std::ranges::transform(rows_, messages.begin(),
+                               [&](const CollectiveRow& row) { return message_of(row, fraction); });
+        PieceFit fit = fit_pieces(messages);
+        const bool keeps_overhead = !tells_start(messages, fit.pieces.front().overhead, fit.error) &&
+                                    !tells_start(messages, before.overhead.value, fit.error);
+        if (keeps_overhead) {
+            MessagePiece& first = fit.pieces.front();
+            first.overhead = before.overhead.value;
+            first.rate = rate_from(messages, first.overhead, first.up_to);
+        }
+        Messaging& result = side();
+        result.fraction.value = fraction;
+        result.pieces = std::move(fit.pieces);
+        result.overhead.value = result.pieces.front().overhead;
+        const std::string source = source_now();
+        for (MessagePiece& piece : result.pieces) piece.source = source;
+        if (!keeps_overhead) result.overhead.source = source;
+        if (fraction != before.fraction.value) result.fraction.source = source;
+    }
+
+    std::string source_now() {
+        return fmt::format("measured, {}, {} samples, residual {:.1f} %", samples_.where, rows_.size(),
+                           100 * residual(rows_));
+    }
+
+    // What the machine says of a byte of the largest message that was measured.
+    Bandwidth rate_of(const Messaging& before) {
+        if (!before.pieces.empty()) return before.pieces.back().rate;
+        return Bandwidth{1 / wire_of(largest(), before.fraction.value).alone};
+    }
+
+    // Of messages so small that they do not tell the rate: it stays what the machine says.
+    void fit_overhead(const Messaging& before) {
+        std::vector<double> starts;
+        for (const CollectiveRow& row : rows_) {
+            const Wire wire = wire_with_messages(row, before.fraction.value);
+            starts.push_back(std::max(0.0, (row.time - wire.time).value / wire.messages));
+        }
+        side() = before;
+        side().pieces.clear();
+        side().overhead.value = Seconds{median(starts)};
+        side().overhead.source = source_now();
+    }
+
+    const CollectiveRow& largest() const {
+        return *std::ranges::max_element(rows_, {}, [](const CollectiveRow& each) { return message(each).size; });
+    }
+
+    Wire wire_with_messages(const CollectiveRow& row, double fraction) {
+        const Wire wire = wire_of(row, fraction);
+        if (wire.messages > 0) return wire;
+        throw InputError(fmt::format("{}: {}: on machine '{}' no message between {} is in its time", samples_.where,
+                                     name_of(row), machine_.name, word_of(between_)));
+    }
+
     // Seconds that each byte of the whole adds, near the size of `row`.
     double slope(CollectiveRow row, double fraction) {
         const Seconds all = ask(row, fraction);
@@ -95,20 +150,10 @@ private:
 
     // Of links' bandwidth that the largest collective reaches, whose messages go at `rate` one after the other.
     double fraction_of(Bandwidth rate) {
-        const CollectiveRow& row =
-            *std::ranges::max_element(rows_, {}, [](const CollectiveRow& each) { return message(each).size; });
+        const CollectiveRow& row = largest();
         const RingRounds rounds = *ring_rounds(row.kind, row.ranks);
         const double measured = rounds.bus_factor() / rate.value;
-        if (!(wire_of(row, 1).messages > 0)) {
-            const bool switches = std::ranges::any_of(
-                machine_.nodes, [](const NodeKind& kind) { return !kind.sums.rate.source.empty(); });
-            throw InputError(
-                fmt::format("{}: {}: on machine '{}' no message between {} is in its time{}", samples_.where,
-                            name_of(row), machine_.name, word_of(between_),
-                            switches ? ", as switches sum it at the rate of [node.switch_sums]: right would be a "
-                                       "table of all-gathers, or bench nccl-table --compare"
-                                     : ""));
-        }
+        static_cast<void>(wire_with_messages(row, 1));
         const double most = slope(row, 1);
         if (most > contradiction * measured) {
             throw InputError(fmt::format(
@@ -158,10 +203,11 @@ private:
     }
 
     // One standard deviation of what is predicted over what was measured, whatever side it is off to.
-    double residual() {
+    double residual(const std::vector<CollectiveRow>& rows) {
+        if (rows.empty()) return 0;
         std::map<std::tuple<std::string, std::int64_t, std::int64_t, double>, Seconds> predicted;
         std::vector<double> off;
-        for (const CollectiveRow& row : rows_) {
+        for (const CollectiveRow& row : rows) {
             const auto [known, fresh] = predicted.try_emplace({row.kind, row.ranks, row.hosts, row.bytes.value});
             if (fresh) known->second = time_(machine_, row);
             off.push_back(std::abs(known->second / row.time - 1));
@@ -174,9 +220,8 @@ private:
     const FileSamples& samples_;
     Between between_;
     const CollectiveTime& time_;
-    std::vector<CollectiveRow> rows_;
+    std::vector<CollectiveRow> rows_, summed_;  // by messages that are fitted, by switches
     std::map<std::tuple<std::string, std::int64_t, std::int64_t, double>, Wire> wires_;
-    bool sums_ = false;
 };
 
 }  // namespace
@@ -185,6 +230,26 @@ Machine with_messages(Machine machine, const FileSamples& samples, Between betwe
     if (between == Between::nodes && node_count(machine) < 2)
         throw InputError(fmt::format("machine '{}' has one node: its messages are between devices", machine.name));
     return MessageFitter(std::move(machine), samples, between, time).fitted();
+}
+
+std::string kept(const Machine& before, const Machine& fitted, Between between) {
+    const bool nodes = between == Between::nodes;
+    const auto say = [&](std::string_view what, const std::string& figure, std::string_view sizes) {
+        return fmt::format("{} between {} stays {}, as '{}' says: {} ones were measured, whose times do not tell it",
+                           what, word_of(between), figure, before.name, sizes);
+    };
+    const Messaging &was = nodes ? before.across : before.inside, &is = nodes ? fitted.across : fitted.inside;
+    const bool new_overhead = is.overhead.source != was.overhead.source;
+    if (new_overhead && is.pieces.empty()) return say("the rate of messages", "the links'", "small");
+    const bool new_pieces =
+        !is.pieces.empty() && (was.pieces.empty() || is.pieces.front().source != was.pieces.front().source);
+    if (new_pieces && !new_overhead) return say("the overhead of messages", to_string(is.overhead.value), "large");
+    const SwitchSums& had = nodes ? before.fabric.sums : before.nodes.front().sums;
+    const SwitchSums& has = nodes ? fitted.fabric.sums : fitted.nodes.front().sums;
+    const bool new_latency = has.latency.source != had.latency.source, new_rate = has.rate.source != had.rate.source;
+    if (new_latency && !new_rate) return say("the rate of switches' sums", to_string(has.rate.value), "small");
+    if (new_rate && !new_latency) return say("the latency of switches' sums", to_string(has.latency.value), "large");
+    return "";
 }
 
 std::string not_met(const std::vector<RoundTrip>& trips) {

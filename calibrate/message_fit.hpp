@@ -2,7 +2,6 @@
 // Puts measured messages and collectives into a machine so that its simulation gives these times back.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,17 +11,18 @@
 
 namespace rehearse::calibrate {
 
-/// Predicts what a collective takes on a machine: `row.hosts` nodes, on each as many of its first devices as hold the
-/// ranks. Who fits messages hands in the simulation, which this folder does not know.
-using CollectiveTime = std::function<Seconds(const Machine& machine, const CollectiveRow& row)>;
-
 /// Returns `machine` with the overhead, the fraction and the pieces of its messages between devices or nodes such that
 /// `time` gives back the collectives of `samples`: links, latencies, rings over several links and network cards, and
 /// what the other kind of messages adds are in `time` already and are taken out. Sums of all-reduces and
-/// reduce-scatters are counted as a part of the messages that bring them (`reduce`). What links carry stays as it is.
-/// InputError where the ranks do not fit the machine, no such message is in their time, times do not grow with sizes,
-/// or links carry less than was measured.
+/// reduce-scatters are counted as a part of the messages that bring them (`reduce`). Of all-reduces that the machine
+/// leaves to switches, the rate and the latency of these are fitted instead, and the messages' error stays. What links
+/// carry stays as it is. InputError where the ranks do not fit the machine, no such message is in their time, times do
+/// not grow with sizes, or links carry less than was measured.
 Machine with_messages(Machine machine, const FileSamples& samples, Between between, const CollectiveTime& time);
+
+/// Says which figures of messages or of switches with_messages() kept of `before`, as the sizes that were measured do
+/// not tell them; empty where it kept none.
+std::string kept(const Machine& before, const Machine& fitted, Between between);
 
 /// What was measured and what is predicted of it.
 struct RoundTrip {

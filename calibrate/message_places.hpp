@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ranks of a measured collective lie: on one node of a machine or on several.
+// Where the ranks of a measured collective lie: on one node of a machine or on several; who predicts it there.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@
 #include "core/machine.hpp"
 
 namespace rehearse::calibrate {
+
+/// Predicts what a collective takes on a machine: `row.hosts` nodes, on each as many of its first devices as hold the
+/// ranks. Who fits messages hands in the simulation, which this folder does not know.
+using CollectiveTime = std::function<Seconds(const Machine& machine, const CollectiveRow& row)>;
 
 /// Whose messages a file tells of.
 enum class Between { devices, nodes };

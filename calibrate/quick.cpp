@@ -153,8 +153,9 @@ double error_of(const Sample& sample, const std::vector<Sample>& all, const Devi
 }
 
 std::string source_of(const std::string& where, const Sample& sample) {
-    if (sample.count == 1) return fmt::format("measured, {}, 1 sample, its spread is not known", where);
-    return source(where, sample.count, sample.error);
+    const std::string& place = sample.where.empty() ? where : sample.where;
+    if (sample.count == 1) return fmt::format("measured, {}, 1 sample, its spread is not known", place);
+    return source(place, sample.count, sample.error);
 }
 
 }  // namespace

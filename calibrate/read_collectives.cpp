@@ -83,8 +83,10 @@ private:
     bool titled(std::string_view part) const { return title_.find(part) != std::string_view::npos; }
 
     void row(double size, double value, const std::string& here) {
-        // What else goes on beside a collective that does not block, and whose neighbours a rank has, is in no figure.
-        const bool other = titled("Non-blocking") || titled("Neighborhood");
+        // What else goes on beside a collective that does not block, and whose neighbours a rank has, is in no figure;
+        // what one side puts or gets (MPI_Put, SHMEM, UPC) is no message that both sides know of.
+        constexpr std::array others{"Non-blocking", "Neighborhood", "MPI_", "One Sided", "SHMEM", "UPC"};
+        const bool other = std::ranges::any_of(others, [&](const char* word) { return titled(word); });
         for (const OsuTest& test : osu_tests) {
             if (!other && titled(test.title)) return collective(test, size, value, here);
         }
@@ -92,18 +94,19 @@ private:
         const bool many = titled("Multi");
         if (titled("Latency Test") && !many && !other) {
             add_message(samples_, Bytes{size}, Seconds{value * 1e-6});
-        } else if (titled("Bandwidth Test") && !many) {
+        } else if (titled("Bandwidth Test") && !many && !other) {
             const double one_way = titled("Bi-") ? value / 2 : value;  // both directions together
             if (size >= window) add_message(samples_, Bytes{size}, Seconds{size / (one_way * 1e6)});
         } else {
             throw InputError(
-                fmt::format("{}: '{}': of OSU, latency, bandwidth (of one pair, one or both ways) and blocking "
-                            "collectives are read",
+                fmt::format("{}: '{}': of OSU, latency, bandwidth (of one pair that sends and receives, one or both "
+                            "ways) and blocking collectives are read",
                             here, title_));
         }
     }
 
     void collective(const OsuTest& test, double size, double value, const std::string& here) {
+        samples_.asked_ranks = true;
         if (ranks_ < 2) {
             throw InputError(
                 fmt::format("{}: OSU's {} does not say among how many ranks: give --ranks N", here, test.kind));

@@ -21,6 +21,7 @@ struct NcclRow {
 struct NcclLog {
     std::vector<NcclRow> rows;
     std::vector<std::string> skipped;
+    bool asked_ranks = false;  // a test without the lines "# Rank ..." is in it
 };
 /// All tests of nccl-tests, in and out of place; several in one log, with other lines between the rows. Which one it
 /// was is told by its name, or by its operation, its root and busbw / algbw (doc/PERFORMANCE.md, github

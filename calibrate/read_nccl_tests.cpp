@@ -134,6 +134,12 @@ private:
                 fmt::format("{}: {}, which is no collective that is priced", rows_.front().here, named_));
             return;
         }
+        if (ranks_.size() == 1) {
+            log_.skipped.push_back(
+                fmt::format("{}: a test on one rank, which has nobody to send to", rows_.front().here));
+            return;
+        }
+        log_.asked_ranks = log_.asked_ranks || ranks_.empty();
         const auto [kind, among] = kind_and_ranks();
         for (NcclRow& each : rows_) {
             each.row.kind = kind;
@@ -221,6 +227,7 @@ FileSamples read_nccl(std::string_view text, const std::string& origin, std::int
     NcclLog log = read_nccl_log(text, origin, ranks);
     FileSamples samples;
     samples.skipped = std::move(log.skipped);
+    samples.asked_ranks = log.asked_ranks;
     for (const NcclRow& each : log.rows) add_collective(samples, each.row, each.here);
     return samples;
 }

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "calibrate/collective_lines.hpp"
-#include "calibrate/fit.hpp"
+#include "calibrate/collective_times.hpp"
+#include "calibrate/merged_samples.hpp"
 #include "calibrate/read_collectives.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -20,12 +22,45 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "p2p:n2:1024B:f32/comm/direct": bytes of the message.
-std::optional<double> message_size(std::string_view name) {
-    if (!name.starts_with("p2p:n")) return std::nullopt;
-    const std::vector<std::string_view> parts = split(name, ':');
-    if (parts.size() < 4 || !parts[2].ends_with('B')) return std::nullopt;
-    return parse_number(parts[2].substr(0, parts[2].size() - 1), name);
+// What `rehearse bench` names after the ranks, the bytes and who sent them: "p2p:n2:1024B:f32/comm/direct".
+struct Traffic {
+    std::string_view kind;  // as CollectiveRow has it
+    std::int64_t ranks = 0;
+    Bytes bytes;
+    std::string_view sender;
+};
+
+std::optional<Traffic> traffic_of(std::string_view name) {
+    static const std::map<std::string_view, std::string_view> kinds{
+        {"p2p", message_kind},       {"allreduce", "all_reduce"}, {"reducescatter", "reduce_scatter"},
+        {"allgather", "all_gather"}, {"broadcast", "broadcast"},  {"alltoall", "all_to_all"}};
+    const std::string_view head = name.substr(0, name.find('/'));
+    const std::vector<std::string_view> parts = split(head, ':');
+    const auto kind = kinds.find(parts.front());
+    if (kind == kinds.end() || parts.size() < 4 || !parts[1].starts_with('n') || !parts[2].ends_with('B'))
+        return std::nullopt;
+    return Traffic{kind->second, parse_int(parts[1].substr(1), name),
+                   Bytes{parse_number(parts[2].substr(0, parts[2].size() - 1), name)},
+                   name.substr(std::min(head.size() + 1, name.size()))};
+}
+
+// Whether a machine's messages are such: between ranks of ours, in a ring where there are several rounds.
+bool is_of_messages(const Traffic& traffic) {
+    return traffic.sender == (traffic.kind == message_kind ? "comm/direct" : "comm/ring");
+}
+
+void add_traffic(FileSamples& samples, const Traffic& traffic, const std::string& name,
+                 const std::vector<Seconds>& times) {
+    const bool message = traffic.kind == message_kind;
+    if (!is_of_messages(traffic)) {
+        samples.skipped.push_back(
+            fmt::format("{}: messages are fitted to what comm/{} takes", name, message ? "direct" : "ring"));
+        return;
+    }
+    for (const Seconds time : times) {
+        if (message) add_message(samples, traffic.bytes, time);
+        if (!message) add_collective(samples, {std::string{traffic.kind}, traffic.ranks, traffic.bytes, time}, name);
+    }
 }
 
 double seconds_of(const Json& row, const std::string& origin) {
@@ -38,7 +73,17 @@ double seconds_of(const Json& row, const std::string& origin) {
     return row["real_time"].get<double>() * unit->second;
 }
 
-void add_problem(FileSamples& samples, const std::string& name, const std::vector<double>& seconds) {
+// By its name, where a file does not say whether a run takes it: these it takes only where it is asked for them, or
+// where they were tuned.
+bool is_asked_for(std::string_view algorithm) {
+    constexpr std::array begins{"fp8", "winograd", "fft"};
+    constexpr std::array ends{"-f16", "-chunked"};
+    return algorithm.find("tf32") != std::string_view::npos ||
+           std::ranges::any_of(begins, [&](std::string_view word) { return algorithm.starts_with(word); }) ||
+           std::ranges::any_of(ends, [&](std::string_view word) { return algorithm.ends_with(word); });
+}
+
+void add_problem(FileSamples& samples, const Json& row, const std::string& name, std::vector<Seconds> times) {
     const std::vector<std::string_view> parts = split(name, '/');
     Sample sample;
     try {
@@ -49,22 +94,13 @@ void add_problem(FileSamples& samples, const std::string& name, const std::vecto
     }
     sample.backend = parts.size() > 1 ? std::string{parts[1]} : "unnamed";
     sample.algorithm = parts.size() > 2 ? std::string{parts[2]} : "";
-    const double middle = median(seconds);
-    sample.median = Seconds{middle};
-    sample.error = robust_deviation(seconds) / middle;
-    sample.count = static_cast<std::int64_t>(seconds.size());
-    samples.compute.push_back(sample);
-}
-
-// Of one problem by several backends the fastest is what a run would take.
-void keep_fastest(std::vector<Sample>& samples) {
-    std::map<std::string, Sample> best;
-    for (Sample& sample : samples) {
-        const auto [entry, fresh] = best.try_emplace(to_string(sample.problem), sample);
-        if (!fresh && sample.median < entry->second.median) entry->second = sample;
+    if (!row.value("taken", !is_asked_for(sample.algorithm))) {
+        samples.skipped.push_back(fmt::format("{}: a run takes it only where it is asked for by name", name));
+        return;
     }
-    samples.clear();
-    for (auto& [name, sample] : best) samples.push_back(std::move(sample));
+    sample.times = std::move(times);
+    sample.where = samples.where;
+    samples.compute.push_back(std::move(sample));
 }
 
 bool is_aggregate(const Json& row) { return row.value("run_type", "iteration") == "aggregate"; }
@@ -75,6 +111,12 @@ std::string_view not_timed(const Json& row) {
     if (row.value("skipped", false)) return "it was skipped";  // SkipWithMessage, since version 1.8
     return "";
 }
+
+/// Of one name: what a row says beside its time, and all times.
+struct Rows {
+    Json row;
+    std::vector<Seconds> times;
+};
 
 FileSamples read_json(std::string_view text, const std::string& origin) {
     const Json document = Json::parse(text, nullptr, false);
@@ -88,7 +130,7 @@ FileSamples read_json(std::string_view text, const std::string& origin) {
                                      origin, layout));
     }
     samples.where = fmt::format("{}, {}", context.value("host_name", origin), context.value("date", "").substr(0, 10));
-    std::map<std::string, std::vector<double>> by_name;
+    std::map<std::string, Rows> by_name;
     // --benchmark_report_aggregates_only leaves nothing but these: of the medians, each is a sample.
     const bool aggregates = std::ranges::all_of(document["benchmarks"], is_aggregate);
     for (const Json& row : document["benchmarks"]) {
@@ -100,14 +142,18 @@ FileSamples read_json(std::string_view text, const std::string& origin) {
         const std::string name = row.value(aggregates ? "run_name" : "name", "");
         const double seconds = seconds_of(row, origin);
         if (!(seconds > 0)) throw InputError(fmt::format("{}: benchmark '{}' took {} s", origin, name, seconds));
-        if (const auto bytes = message_size(name)) {
-            if (name.find("/mpi/") == std::string::npos) add_message(samples, Bytes{*bytes}, Seconds{seconds});
+        Rows& rows = by_name[name];
+        rows.row = row;
+        rows.times.push_back(Seconds{seconds});
+    }
+    for (auto& [name, rows] : by_name) {
+        if (const auto traffic = traffic_of(name)) {
+            add_traffic(samples, *traffic, name, rows.times);
         } else {
-            by_name[name].push_back(seconds);
+            add_problem(samples, rows.row, name, std::move(rows.times));
         }
     }
-    for (const auto& [name, seconds] : by_name) add_problem(samples, name, seconds);
-    keep_fastest(samples.compute);
+    samples.compute = merged(samples.compute);
     return samples;
 }
 

@@ -29,12 +29,14 @@ struct FileSamples {
     std::vector<MessageSample> messages;
     std::vector<std::string> skipped;          // what stands in the file and is of no use here, with the reason
     std::vector<CollectiveRow> collectives{};  // what `messages` were made of, one each
+    bool asked_ranks = false;                  // it left open among how many ranks some were
 };
 
-/// A benchmark's name is a problem, "/" and who ran it; "p2p:n2:1024B:f32/comm/direct" is a message. A collective
-/// among n ranks (of nccl-tests, OSU, NCCL Inspector) counts as a ring's rounds (collective_times.hpp), sums included.
-/// `ranks`: of OSU's collectives, and of logs of nccl-tests, that do not tell. InputError "origin:line: ..." for a file
-/// that is none of these, or holds nothing that prices can be made of.
+/// A benchmark's name is a problem, "/" and who ran it; "p2p:n2:1024B:f32/comm/direct" is a message, and
+/// "allreduce:n4:1024B:f32/comm/ring" a collective. Kernels that a run takes only where it is asked for them by name
+/// are skipped. A collective among n ranks counts as a ring's rounds (collective_times.hpp), sums included. `ranks`: of
+/// OSU's collectives, and of logs of nccl-tests, that do not tell. InputError "origin:line: ..." for a file that is
+/// none of these, or holds nothing that prices can be made of.
 FileSamples read_samples(std::string_view text, const std::string& origin, std::int64_t ranks = 0);
 
 }  // namespace rehearse::calibrate

@@ -17,9 +17,11 @@ struct Sample {
     Problem problem;
     std::string backend, algorithm;
     Seconds median;
-    double error = 0;        // relative standard deviation between samples
-    std::int64_t count = 0;  // samples
-    Seconds alone{};         // what it takes by itself, where the median is of whole training steps
+    double error = 0;              // relative standard deviation between samples
+    std::int64_t count = 0;        // samples
+    Seconds alone{};               // what it takes by itself, where the median is of whole training steps
+    std::vector<Seconds> times{};  // of a file: each of them
+    std::string where{};           // of a file: "host7, 2024-05-01"
 };
 
 /// One message of `size`, from the call to send it to its arrival.

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 
+#include "cli/bench_options.hpp"
 #include "cli/choice.hpp"
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
@@ -56,8 +57,9 @@ void check_layout(const BenchOptions& options) {
     }
 }
 
-int start(BenchOptions& options) {
+int start(BenchOptions& options, const CommandLine& app) {
     options.kind = options.arguments.empty() ? "" : options.arguments.front();
+    if (std::ranges::count(bench_kinds(), options.kind) > 0) check_options_of_kind(options, app);
     check_filter(options);
     check_layout(options);
     std::vector<std::string_view> words;
@@ -77,7 +79,7 @@ int start(BenchOptions& options) {
         if (options.arguments.size() > 1)
             throw InputError(fmt::format("bench {}: takes no problem strings", options.kind));
         return bench_messages(options.kind, {options.common, options.messages, options.algorithm, options.out,
-                                             options.check, options.seed, options.budget});
+                                             options.check, options.seed, options.budget, options.rounds});
     }
     for (const std::string_view kind : message_kinds()) words.push_back(kind);
     throw InputError(
@@ -198,7 +200,7 @@ Run add_bench(CommandLine& app) {
     add_common(app, options->common);
     return [options, &app] {
         options->library.most_given = app.has("--max");
-        return start(*options);
+        return start(*options, app);
     };
 }
 

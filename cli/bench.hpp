@@ -74,10 +74,13 @@ struct BenchRow {
     std::int64_t checked_batch = 0;  // fewer samples than timed, where the reference would take long
     bool best = false;               // of its problem
     Bytes scratch;                   // memory beyond the tensors
-    Json clocks{};                   // of a device, as clocks_document() has them
+    kernels::Accumulation sums = kernels::Accumulation::f32;
+    bool taken = false;  // by a run that asks for no kernel by name
+    Json clocks{};       // of a device, as clocks_document() has them
 };
 
-/// The problem with as many samples as plain loops finish in some seconds: so many operations, but one sample at least.
+/// The problem with as many samples as plain loops finish in some seconds: so many operations, but one sample at least,
+/// and whole groups of what is routed.
 Problem small_enough(Problem problem, Flops most = Flops{5e9});
 void mark_best(std::vector<BenchRow>& rows);
 

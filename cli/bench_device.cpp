@@ -7,6 +7,7 @@
 #include "bench/check.hpp"
 #include "bench/device.hpp"
 #include "cli/bench.hpp"
+#include "cli/bench_taken.hpp"
 #include "cli/clocks.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
@@ -112,6 +113,7 @@ bool measure_rows(const BenchOptions& options, kernels::Device& device, const Pr
         workspace = std::max(workspace, each->workspace(problem.op, problem.batch));
     }
     bench::Rotation rotation{device, problem, workspace, measuring(options)};
+    const TakenByRun taken{problem, {.scratch_limit = options.scratch_limit, .device = &device}};
     bool right = true;
     std::size_t next = 0;
     leave_out_failing(options, problem, backends, [&](const kernels::Backend& backend) {
@@ -119,13 +121,14 @@ bool measure_rows(const BenchOptions& options, kernels::Device& device, const Pr
         if (options.check) {
             const bench::Checked& result = results[next++];
             row.checked = true, row.error = result.error, row.checked_batch = small.batch;
-            if (result.error > result.tolerance) {
+            if (!(result.error <= result.tolerance)) {  // not a number is wrong too
                 right = false;
                 talk(options.common, fmt::format("wrong: {} by {} differs from the reference by {:.2g}",
                                                  to_string(small), full_name(backend), result.error));
             }
         }
         row.scratch = backend.scratch(problem, options.scratch_limit);
+        row.sums = backend.accumulation(), row.taken = taken.is(backend);
         row.sample = rotation.time(backend, measuring(options));
         const kernels::Clocks clocks = device.clocks();
         row.clocks = clocks_document(clocks);
@@ -177,7 +180,7 @@ Json document_of(const BenchOptions& options, const std::vector<BenchRow>& rows,
                   {"peak_fraction", point.of_peak},
                   {"scratch_bytes", row.scratch.value}};
         each["clocks"] = row.clocks;
-        if (row.checked) each["checked"] = row.error;
+        add_kernel(row, each);
         all.push_back(std::move(each));
     }
     return {{"context", {{"host_name", where}, {"date", today()}, {"layout", options.layout}}}, {"benchmarks", all}};

@@ -9,6 +9,7 @@
 #include "bench/suites.hpp"
 #include "calibrate/problems.hpp"
 #include "cli/bench.hpp"
+#include "cli/bench_taken.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
@@ -63,7 +64,11 @@ void apply_filter(const std::string& filter, std::vector<calibrate::Needed>& pro
 std::vector<calibrate::Needed> problems_of(const BenchOptions& options) {
     std::vector<calibrate::Needed> problems;
     for (const std::string& text : options.arguments) {
-        problems.push_back({parse_problem(text), 2 * bench::last_level_cache()});
+        const Problem problem = parse_problem(text);
+        if (!wanted(options.kind, problem.op))
+            throw InputError(fmt::format("bench {}: {} is another kind of operator, '{}': bench layer times any",
+                                         options.kind, text, kind_of(problem.op)));
+        problems.push_back({problem, 2 * bench::last_level_cache()});
     }
     if (!options.suite.empty()) {
         for (const auto& each : of_suite(options)) problems.push_back(each);
@@ -148,11 +153,15 @@ std::vector<std::vector<Job>> groups_of(const BenchOptions& options, Json& skipp
 }
 
 // A row for each backend, not timed yet; whether one of the results is wrong.
-bool check_job(const BenchOptions& options, const Job& job, std::vector<BenchRow>& rows) {
+bool check_job(const BenchOptions& options, const Job& job, const kernels::KernelSelection& selection,
+               std::vector<BenchRow>& rows) {
     const std::size_t first = rows.size();
     rows.resize(first + job.backends.size());
+    const TakenByRun taken{job.needed.problem, selection};
     for (std::size_t i = 0; i < job.backends.size(); ++i) {
         rows[first + i].scratch = job.backends[i]->scratch(job.needed.problem, options.scratch_limit);
+        rows[first + i].sums = job.backends[i]->accumulation();
+        rows[first + i].taken = taken.is(*job.backends[i]);
     }
     if (!options.check) return false;
     const Problem problem = small_enough(job.needed.problem);
@@ -176,10 +185,12 @@ bool check_groups(const BenchOptions& options, const std::vector<std::vector<Job
     std::int64_t all = 0, checked = 0;
     for (const auto& group : groups) all += std::ssize(group);
     const Progress progress = work.part("checking problems");
+    const kernels::KernelSelection selection{.scratch_limit = options.scratch_limit,
+                                             .tuned = tuned_here(options.scratch_limit)};
     bool wrong = false;
     for (const auto& group : groups) {
         for (const Job& job : group) {
-            wrong = check_job(options, job, rows) || wrong;
+            wrong = check_job(options, job, selection, rows) || wrong;
             if (!goes_on(progress, ++checked, all)) return wrong;
         }
         ends.push_back(rows.size());
@@ -206,7 +217,7 @@ void add_document(const std::string& text, std::span<const BenchRow> rows, const
     for (Json& each : part["benchmarks"]) {
         const BenchRow& row = rows[next++ % rows.size()];
         each["peak_fraction"] = each["flop/s"].get<double>() / bench::roof_of(ceilings, row.sample).rate.value;
-        if (row.checked) each["checked"] = row.error;
+        add_kernel(row, each);
     }
     if (document.is_null()) {
         document = std::move(part);
@@ -244,9 +255,11 @@ std::string measure_group(const BenchOptions& options, const std::vector<Job>& g
 }  // namespace
 
 Problem small_enough(Problem problem, Flops most) {
-    const Flops one = flops(problem.op, problem.pass, 1);
-    const auto batch = one.value > 0 ? static_cast<std::int64_t>(most / one) : problem.batch;
-    if (problem.pass != Pass::update) problem.batch = std::clamp<std::int64_t>(batch, 1, problem.batch);
+    if (problem.pass == Pass::update) return problem;
+    const std::int64_t group = routing_group(problem.op);
+    const Flops whole = flops(problem.op, problem.pass, group);
+    const auto groups = whole.value > 0 ? static_cast<std::int64_t>(most / whole) : problem.batch / group;
+    problem.batch = std::min(problem.batch, group * std::max<std::int64_t>(groups, 1));
     return problem;
 }
 

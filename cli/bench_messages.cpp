@@ -77,6 +77,7 @@ bench::TrafficOptions traffic_options(std::string_view kind, const MessageBench&
     options.sizes = bench::sizes_between(least, most, messages.factor);
     const bool sums = kind == "allreduce" || kind == "reducescatter";
     options.algorithms = algorithms_of(options.traffic, asked.algorithms, !sums || messages.type == "f32");
+    options.rounds.count = asked.rounds;
     options.rounds.budget = asked.budget;
     options.rounds.iterations = messages.iterations;
     options.warm_up = messages.warm_up;

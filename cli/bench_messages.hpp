@@ -34,6 +34,7 @@ struct MessageBench {
     bool check = true;
     std::uint64_t seed = 1;
     Seconds budget;
+    int rounds = 7;
 };
 
 std::vector<std::string_view> message_kinds();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "calibrate/beyond_peak.hpp"
 #include "calibrate/kernel_factors.hpp"
 #include "calibrate/read_samples.hpp"
 #include "cli/command.hpp"
@@ -60,7 +61,7 @@ std::string names_of(const std::vector<std::string>& files) {
     return names;
 }
 
-Report report_of(const KernelCalibration& asked, const calibrate::Factors& factors) {
+Report report_of(const KernelCalibration& asked, const calibrate::Factors& factors, const std::string& warning) {
     Report report{document("calibration", {{"machine", asked.machine}, {"files", asked.files}}), {}, ""};
     Json rows = Json::array();
     for (const calibrate::FactorFit& fit : factors.fits) {
@@ -75,6 +76,7 @@ Report report_of(const KernelCalibration& asked, const calibrate::Factors& facto
     }
     report.document["factors"] = rows;
     report.document["file"] = asked.machine_out;
+    report.document["warnings"] = warning.empty() ? Json::array() : Json::array({warning});
     report.tables = {{"factors",
                       "measured over priced; the median of |priced - measured| / measured before and after",
                       {{"kind", "kind"},
@@ -111,9 +113,11 @@ int calibrate_kernels(const KernelCalibration& asked, const Common& common) {
     }
     DeviceClass& device = machine.classes.front();
     const calibrate::Factors factors = calibrate::fit_factors(kernels, device, names_of(asked.files));
+    const std::string warning = calibrate::beyond_peak(kernels, device);
+    if (!warning.empty()) talk(common, "warning: " + warning);
     device = calibrate::with_factors(device, factors.fits);
     replace_file(asked.machine_out, models::to_toml(machine));
-    print(report_of(asked, factors), common);
+    print(report_of(asked, factors, warning), common);
     return good;
 }
 

@@ -135,6 +135,8 @@ std::string messaging_line(std::string_view where, const Messaging& m) {
                             piece.up_to.value > 0 ? fmt::format("up to {} ", to_string(piece.up_to)) : "",
                             to_string(piece.overhead), to_string(piece.rate));
     }
+    if (m.pieces.empty())
+        text = fmt::format("{} + bytes / {:.0f} % of the links", to_string(m.overhead.value), 100 * m.fraction.value);
     return fmt::format("a message {}: {}, ± {:.0f} %\n", where, text, 100 * m.error);
 }
 

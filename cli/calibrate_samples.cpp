@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "calibrate/beyond_peak.hpp"
 #include "calibrate/collective_times.hpp"
+#include "calibrate/merged_samples.hpp"
 #include "calibrate/message_fit.hpp"
 #include "calibrate/quick.hpp"
 #include "cli/calibrate_prices.hpp"
@@ -44,6 +47,39 @@ void add_file(std::array<Measured, 2>& sides, const calibrate::FileSamples& file
     }
 }
 
+// --ranks is for files that leave it open. Where all tell another number, who gave it means something else.
+void check_ranks(std::int64_t asked, const std::vector<calibrate::FileSamples>& files,
+                 const std::vector<std::string>& paths) {
+    if (asked == 0 || std::ranges::any_of(files, &calibrate::FileSamples::asked_ranks)) return;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        for (const calibrate::CollectiveRow& row : files[i].collectives) {
+            if (row.ranks != asked && row.kind != calibrate::message_kind)
+                throw InputError(
+                    fmt::format("--ranks {}: {} tells itself that it is of {} ranks", asked, paths[i], row.ranks));
+        }
+    }
+}
+
+std::string faster_than_possible(const calibrate::FileSamples& problems, const Machine& machine) {
+    std::vector<KernelSample> kernels;
+    for (const calibrate::Sample& sample : problems.compute) kernels.push_back({sample.problem, sample.median});
+    return kernels.empty() ? "" : calibrate::beyond_peak(kernels, machine.classes.front());
+}
+
+// What was fitted of messages, of switches that sum, or of both.
+std::string fitted_lines(const Machine& before, const Machine& after, calibrate::Between between) {
+    if (between == calibrate::Between::nodes) return messaging_line("of these between nodes", after.across);
+    const SwitchSums& sums = after.nodes.front().sums;
+    const SwitchSums& had = before.nodes.front().sums;
+    if (sums.rate.source == had.rate.source && sums.latency.source == had.latency.source)
+        return messaging_line("of these between devices", after.inside);
+    const std::string by_switches = fmt::format("a sum in the switches of a node: {} + bytes of a device / {}\n",
+                                                to_string(sums.latency.value), to_string(sums.rate.value));
+    const bool messages = after.inside.overhead.source != before.inside.overhead.source ||
+                          after.inside.pieces.size() != before.inside.pieces.size();
+    return by_switches + (messages ? messaging_line("of these between devices", after.inside) : "");
+}
+
 }  // namespace
 
 int calibrate_samples(const CalibrateOptions& options) {
@@ -53,23 +89,35 @@ int calibrate_samples(const CalibrateOptions& options) {
     Machine machine = models::load_machine(options.machine);
     Report report{document("calibration", {{"machine", options.machine}, {"files", options.samples}}), {}, ""};
     Json rows = Json::array(), collectives = Json::array(), warnings = Json::array();
+    calibrate::FileSamples problems;  // of all files
     std::array<Measured, 2> sides{Measured{calibrate::Between::devices}, Measured{calibrate::Between::nodes}};
-    for (const std::string& path : options.samples) {
-        const calibrate::FileSamples samples = calibrate::read_samples(read_file(path), path, options.ranks);
+    std::vector<calibrate::FileSamples> files;
+    for (const std::string& path : options.samples)
+        files.push_back(calibrate::read_samples(read_file(path), path, options.ranks));
+    check_ranks(options.ranks, files, options.samples);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const calibrate::FileSamples& samples = files[i];
+        const std::string& path = options.samples[i];
         for (const std::string& why : samples.skipped) talk(options.common, fmt::format("{}: skipped {}", path, why));
         rows.push_back({{"file", path},
                         {"where", samples.where},
                         {"problems", samples.compute.size()},
                         {"messages", samples.messages.size()},
                         {"skipped", samples.skipped.size()}});
-        machine = calibrate::apply(std::move(machine), samples);
+        problems.compute.insert(problems.compute.end(), samples.compute.begin(), samples.compute.end());
         add_file(sides, samples, path, options.between, machine);
     }
+    problems.compute = calibrate::merged(problems.compute);
+    machine = calibrate::apply(std::move(machine), problems);
+    if (const std::string fast = faster_than_possible(problems, machine); !fast.empty()) warnings.push_back(fast);
     std::string fitted;
     for (const Measured& side : sides) {  // what goes on inside nodes is a part of what goes on between them
         if (side.samples.messages.empty()) continue;
         const bool nodes = side.between == calibrate::Between::nodes;
+        const Machine before = machine;
         machine = calibrate::with_messages(std::move(machine), side.samples, side.between, predicted_time);
+        if (const std::string same = calibrate::kept(before, machine, side.between); !same.empty())
+            warnings.push_back(same);
         std::vector<calibrate::RoundTrip> trips;
         for (std::size_t i = 0; i < side.files.size(); ++i) {
             const calibrate::CollectiveRow row = calibrate::placed(side.samples.collectives[i], side.between, machine);
@@ -77,8 +125,7 @@ int calibrate_samples(const CalibrateOptions& options) {
             if (row.kind != calibrate::message_kind) collectives.push_back(collective_row(side.files[i], trips.back()));
         }
         if (const std::string far = calibrate::not_met(trips); !far.empty()) warnings.push_back(far);
-        fitted += messaging_line(nodes ? "of these between nodes" : "of these between devices",
-                                 nodes ? machine.across : machine.inside);
+        fitted += fitted_lines(before, machine, side.between);
     }
     for (const Json& warning : warnings) talk(options.common, "warning: " + warning.get<std::string>());
     report.document["rows"] = rows;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "calibrate/fit.hpp"
+#include "calibrate/pieces.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gui/pages.hpp"
@@ -33,7 +33,7 @@ double bus_factor(const CollectiveRun& run) {
     return run.kind == "broadcast" || run.kind == "p2p" ? 1 : others;
 }
 
-// time = overhead + bytes / bandwidth, drawn from the smallest to the largest size.
+// What a prediction takes for messages of these times (calibrate/pieces.hpp), from the smallest to the largest size.
 std::optional<picture::Series> fitted(const std::vector<CollectiveRun>& runs, double factor) {
     std::vector<calibrate::MessageSample> samples;
     double least = 1e300, most = 0;
@@ -43,15 +43,18 @@ std::optional<picture::Series> fitted(const std::vector<CollectiveRun>& runs, do
     }
     if (samples.size() < 3 || least >= most) return std::nullopt;
     try {
-        const calibrate::MessageFit fit = calibrate::fit_messages(samples);
+        const calibrate::PieceFit fit = calibrate::fit_pieces(samples);
+        if (!fit.grows) return std::nullopt;
+        Messaging messaging;
+        messaging.pieces = fit.pieces;
         picture::Series line{.name = {}, .dots = false, .width = 1.25, .dash = {5, 4}};
         for (double bytes = least; bytes <= most * 1.001; bytes *= std::pow(most / least, 1.0 / 60)) {
-            const Seconds time = fit.overhead + Bytes{bytes} / fit.bandwidth;
+            const Seconds time = beyond_wire(messaging, Bytes{bytes}, Seconds{0});
             line.points.push_back({bytes, factor * bytes / time.value});
         }
         return line;
     } catch (const InputError&) {
-        return std::nullopt;  // times that do not grow
+        return std::nullopt;  // sizes or times of nothing
     }
 }
 

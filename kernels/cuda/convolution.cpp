@@ -34,6 +34,7 @@ std::string refuse_all_but_sums(const Problem& problem) {
     if (std::max({image, output, all, number * pixels}) > largest_index) {
         return "there are more than 2^31 pixels, or elements of an image, of its output or of the weights";
     }
+    if (op.groups > most_blocks) return fmt::format("there are more than {} groups", most_blocks);
     const Window& w = op.window;
     const std::int64_t reach = std::max({(w.kernel_d - 1) * w.dilation_d, (w.kernel_h - 1) * w.dilation_h,
                                          (w.kernel_w - 1) * w.dilation_w, w.pad_front, w.pad_top, w.pad_left});
@@ -89,6 +90,11 @@ public:
 private:
     std::string refusal(const Problem& problem) const override {
         if (problem.pass == Pass::backward_weights) return "direct has no backward_weights: gemm splits its pixels";
+        const Conv op = volume(problem.op);
+        const std::int64_t rows = problem.pass == Pass::forward ? op.filters : op.channels;
+        if (rows / op.groups > most_blocks * DirectConvolution<float>::at_once)
+            return fmt::format("direct makes at most {} channels of a group",
+                               most_blocks * DirectConvolution<float>::at_once);
         return {};
     }
     std::unique_ptr<Kernel> make(const Problem& problem) const override {
@@ -147,6 +153,8 @@ private:
         if ((op.groups > 1 || weights) && summed % 8 != 0)
             return fmt::format("a group's {} channels are no whole vectors", summed);
         if (weights && filters % 8 != 0) return fmt::format("a group's {} filters are no whole vectors", filters);
+        if (!packing_.channels_last && images(problem) > most_blocks)
+            return fmt::format("lays at most {} images", most_blocks);
         if (engine().capability() < 80) return "copies to shared memory as from sm_80 on";
         return packing_.by_warpgroups ? engine().warpgroup_refusal() : std::string{};
     }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/attention.hpp"
@@ -15,6 +16,7 @@ namespace {
 struct Refusal {
     const Engine& engine;
     DataType type;
+    std::int64_t batch;
     std::string operator()(const Add& op) const { return op.inputs < 1 ? "a sum of nothing" : ""; }
     std::string operator()(const BatchNorm& op) const {
         if (!op.affine) return "normalizes on the GPU with gamma and beta";
@@ -22,6 +24,9 @@ struct Refusal {
     }
     std::string operator()(const Attention& op) const {
         if (!has_own_keys(op)) return "attends on the GPU with keys and values of each head's own";
+        if (std::max(batch, op.heads) > most_blocks) {
+            return fmt::format("attends on the GPU to at most {0} heads of at most {0} samples at once", most_blocks);
+        }
         const std::string why = op.head_size > largest_head ? flash_refusal(engine, op, type) : "";
         if (why.empty()) return {};
         return fmt::format("attends on the GPU with heads of up to {} numbers, not {}: {}", largest_head, op.head_size,
@@ -51,7 +56,7 @@ public:
         if (std::string reason = engine_.refusal(); !reason.empty()) return {.yes = false, .reason = reason};
         const bool plain_update = problem.pass == Pass::update && !updated(problem.op);
         const std::string reason =
-            plain_update ? std::string{} : std::visit(Refusal{engine_, problem.type}, problem.op);
+            plain_update ? std::string{} : std::visit(Refusal{engine_, problem.type, problem.batch}, problem.op);
         return reason.empty() ? Support{} : Support{.yes = false, .reason = reason};
     }
     std::unique_ptr<Kernel> prepare(const Problem& problem) const override {

@@ -46,6 +46,8 @@ namespace rehearse::kernels::cuda {
 struct Blocks {
     std::int64_t x = 1, y = 1, z = 1;
 };
+/// What a launch takes of them in y and in z; in x, 2^31 - 1.
+inline constexpr std::int64_t most_blocks = 65535;
 /// Which block of them.
 struct Block {
     std::int64_t x = 0, y = 0, z = 0;

@@ -117,6 +117,7 @@ std::string product_refusal(const Engine& engine, const Problem& problem, bool t
     const auto* op = std::get_if<MatMul>(&problem.op);
     if (op == nullptr) return fmt::format("runs products, not {}", kind_of(problem.op));
     if (op->activation) return "multiplies without a fused activation: run the network with --fuse off";
+    if (op->tied && op->bias && problem.pass == Pass::backward_weights) return "sums no bias beside tied weights";
     if (std::max({problem.batch * op->m, op->n, op->k}) > std::numeric_limits<int>::max()) {
         return "a matrix has 2^31 rows or more";
     }

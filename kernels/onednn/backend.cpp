@@ -41,19 +41,41 @@ bool runs_reference(const Problem& problem) {
            std::visit(RunsReference{problem.pass}, problem.op);
 }
 
-// A window can lie wholly in the padding, where oneDNN's largest value is the lowest float and its average 0 / 0.
+// One dimension of a window that slides over `size` pixels and stops at `places`.
+struct Sliding {
+    std::int64_t size, places, kernel, stride, pad, dilation;
+
+    bool touches(std::int64_t place) const {
+        for (std::int64_t tap = 0; tap < kernel; ++tap) {
+            const std::int64_t pixel = place * stride - pad + tap * dilation;
+            if (pixel >= 0 && pixel < size) return true;
+        }
+        return false;
+    }
+    bool misses_somewhere() const {
+        for (std::int64_t place = 0; place < places; ++place) {
+            if (!touches(place)) return true;
+        }
+        return false;
+    }
+};
+
+// A window can lie wholly in the padding, or its taps can jump over a small image: there oneDNN's largest value is the
+// lowest float and its average 0 / 0.
 bool has_empty_window(const Pool& op) {
     const Window& w = op.window;
-    const std::int64_t extent_h = w.dilation_h * (w.kernel_h - 1) + 1;
-    const std::int64_t extent_w = w.dilation_w * (w.kernel_w - 1) + 1;
-    const std::int64_t extent_d = w.dilation_d * (w.kernel_d - 1) + 1;
-    if (std::max(w.pad_front, w.pad_back) >= extent_d) return true;
-    return std::max(w.pad_top, w.pad_bottom) >= extent_h || std::max(w.pad_left, w.pad_right) >= extent_w;
+    const Shape out = output_shape(Op{op});
+    const std::int64_t depth = op.depth == 0 ? 1 : out[1];
+    const std::array sides{
+        Sliding{std::max<std::int64_t>(op.depth, 1), depth, w.kernel_d, w.stride_d, w.pad_front, w.dilation_d},
+        Sliding{op.height, out[out.size() - 2], w.kernel_h, w.stride_h, w.pad_top, w.dilation_h},
+        Sliding{op.width, out.back(), w.kernel_w, w.stride_w, w.pad_left, w.dilation_w}};
+    return std::ranges::any_of(sides, &Sliding::misses_somewhere);
 }
 
 std::string refusal(const Op& op) {
     if (const auto* pool = std::get_if<Pool>(&op); pool != nullptr && has_empty_window(*pool)) {
-        return "oneDNN's pooling gives no number for a window that lies wholly in the padding";
+        return "oneDNN's pooling gives no number for a window that holds no pixel";
     }
     if (const auto* norm = std::get_if<BatchNorm>(&op); norm != nullptr && norm->add) {
         return "oneDNN 2's batch normalization adds no shortcut";

@@ -12,13 +12,21 @@
 namespace rehearse::kernels::reference {
 namespace {
 
-// log of the sum of exp(score).
-double log_sum(std::span<const float> scores) {
-    const double largest = *std::max_element(scores.begin(), scores.end());
-    double sum = 0;
-    for (const float score : scores) sum += std::exp(score - largest);
-    return largest + std::log(sum);
-}
+// Logarithms of a row's probabilities. The largest score and the logarithm of the sum stay apart: beside a score of
+// 10^19 nothing would be left of the logarithm.
+class LogProbabilities {
+public:
+    explicit LogProbabilities(std::span<const float> scores)
+        : largest_(*std::max_element(scores.begin(), scores.end())) {
+        double sum = 0;
+        for (const float score : scores) sum += std::exp(score - largest_);
+        log_sum_ = std::log(sum);
+    }
+    double of(float score) const { return score - largest_ - log_sum_; }
+
+private:
+    double largest_, log_sum_ = 0;
+};
 
 // What the rows of labels that ask for something count for, so that the mean over all rows is that of these.
 double share_of_labelled(std::span<const std::int32_t> labels) {
@@ -32,9 +40,9 @@ void run(const Softmax& op, Pass pass, std::int64_t batch, const Buffers& b) {
     if (pass == Pass::backward_data && b.diff_src[0].empty()) return;
     for (std::int64_t first = 0; first < batch * op.classes; first += op.classes) {
         if (pass == Pass::forward) {
-            const double log_total = log_sum(b.src[0].subspan(first, op.classes));
+            const LogProbabilities log_probability{b.src[0].subspan(first, op.classes)};
             for (std::int64_t i = first; i < first + op.classes; ++i) {
-                b.dst[i] = static_cast<float>(std::exp(b.src[0][i] - log_total));
+                b.dst[i] = static_cast<float>(std::exp(log_probability.of(b.src[0][i])));
             }
             continue;
         }
@@ -59,15 +67,15 @@ void run(const SoftmaxLoss& op, Pass pass, std::int64_t batch, const Buffers& b)
         for (std::int64_t place = 0; place < places; ++place) {
             const std::int64_t first = n * op.classes * places + place * (op.rows > 1 ? op.classes : 1);
             for (std::int64_t i = 0; i < op.classes; ++i) scores[i] = b.src[0][first + i * area];
-            const double log_total = log_sum(scores);
+            const LogProbabilities log_probability{scores};
             const std::int32_t label = b.labels[n * places + place];
             require(label < op.classes, "a label is one of the classes");
             const bool asks = label >= 0;
             const double weight = !asks ? 0 : share * (op.class_weights.empty() ? 1 : op.class_weights[label]);
-            loss += asks ? weight * (log_total - scores[label]) : 0;
+            loss -= asks ? weight * log_probability.of(scores[label]) : 0;
             if (pass == Pass::forward) continue;
             for (std::int64_t i = 0; i < op.classes; ++i) {
-                const double diff = std::exp(scores[i] - log_total) - (i == label ? 1 : 0);
+                const double diff = std::exp(log_probability.of(scores[i])) - (i == label ? 1 : 0);
                 b.diff_src[0][first + i * area] =
                     static_cast<float>(weight * diff / static_cast<double>(places * b.loss_batch));
             }

@@ -49,5 +49,26 @@ TEST(Check, OfRecurrentLayersAndMessagesComparesWhatCanAgree) {
     }
 }
 
+// Sums of every operator may be long: 262144 products of a weight's gradient in volumes and transposed convolutions,
+// 200000 in stacks and groups.
+TEST(Check, AllowsLongSumsOfEveryOperator) {
+    Conv volume{1, 64, 64, 1, {}};
+    volume.depth = 64;
+    const ConvTranspose transposed{.channels = 1, .height = 512, .width = 512, .filters = 1, .window = {}};
+    const GroupedMatMul groups{.experts = 2, .rows = 2, .n = 4, .k = 200000};
+    const Op stacks = BatchedMatMul{{2, 2, 200000}, {2, 200000, 4}};
+    for (const Problem& problem : {Problem{volume, Pass::backward_weights, 1},
+                                   {transposed, Pass::backward_weights, 1},
+                                   {groups, Pass::forward, 1},
+                                   {stacks, Pass::forward, 1}}) {
+        SCOPED_TRACE(to_string(problem));
+        for (const Checked& each : of_all(problem)) {
+            EXPECT_GT(each.tolerance, 4e-5);
+            EXPECT_LE(each.tolerance, 1e-3) << "of what transforms";
+            EXPECT_LE(each.error, each.tolerance);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::bench

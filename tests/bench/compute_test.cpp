@@ -10,6 +10,7 @@
 #include "bench/host.hpp"
 #include "core/error.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/convert.hpp"
 
 namespace rehearse::bench {
 namespace {
@@ -164,6 +165,29 @@ TEST(Measure, RefusesWhatNoBackendCanRun) {
 TEST(Measure, EnlargesTheArenaForAProblemBeyondItsFootprint) {
     const Problem problem{Activation{Nonlinearity::relu, {100000}}, Pass::backward_data, 1};
     EXPECT_GT(measure(std::vector<calibrate::Needed>{{problem, Bytes{64}}}, quick()).samples.front().median.value, 0);
+}
+
+// Random values come again after 2^20 - 3 of them, but from another place on.
+TEST(Arena, GivesNoTwoOperandsTheSameValues) {
+    constexpr std::int64_t count = 1 << 20;
+    Arena arena{4 * count, 1};
+    for (const DataType type : {DataType::f32, DataType::f16}) {
+        arena.reset();
+        std::vector<std::vector<float>> operands;
+        for (int i = 0; i < (type == DataType::f32 ? 4 : 8); ++i) {
+            operands.emplace_back(count);
+            kernels::convert(arena.random(count, type), operands.back());
+        }
+        for (std::size_t a = 0; a < operands.size(); ++a) {
+            for (std::size_t b = a + 1; b < operands.size(); ++b) {
+                for (const std::size_t shift : {0, 1, 2, 3, 6, 9, 13, 16}) {
+                    std::int64_t same = 0;
+                    for (std::size_t i = 0; i + shift < count; ++i) same += operands[a][i + shift] == operands[b][i];
+                    EXPECT_LT(same, count / 100) << a << " " << b << " " << shift << " " << to_string(type);
+                }
+            }
+        }
+    }
 }
 
 }  // namespace

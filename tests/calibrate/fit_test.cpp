@@ -35,60 +35,6 @@ TEST(RobustDeviation, OfATextbookCase) {
     EXPECT_EQ(robust_deviation({5}), 0);
 }
 
-// 8 B to 16 MiB in steps of two, `each` times; time = 2 us + bytes / 5 GB/s, times a log-normal factor.
-std::vector<MessageSample> planted_messages(int each, double spread) {
-    std::mt19937 engine(11);
-    std::normal_distribution<double> normal(0, 1);
-    std::vector<MessageSample> samples;
-    for (double size = 8; size <= 16 * 1048576.0; size *= 2) {
-        for (int i = 0; i < each; ++i) {
-            samples.push_back({Bytes{size}, Seconds{(2e-6 + size / 5e9) * std::exp(spread * normal(engine))}});
-        }
-    }
-    return samples;
-}
-
-TEST(MessageFit, RecoversALineExactly) {
-    const MessageFit fit = fit_messages(planted_messages(1, 0));
-    EXPECT_NEAR(fit.overhead.value, 2e-6, 1e-14);  // rounding only
-    EXPECT_NEAR(fit.bandwidth.value, 5e9, 5);
-    EXPECT_NEAR(fit.error, 0, 1e-9);
-    EXPECT_EQ(fit.samples, 22);
-}
-
-TEST(MessageFit, RecoversOverheadRateAndSpreadFromNoise) {
-    const MessageFit fit = fit_messages(planted_messages(9, 0.05));
-    // Of 198 samples, 10 of 22 sizes lie below the 10 kB where overhead and transfer are equal: 5 % / sqrt(90) = 0.53 %
-    // for either parameter; four standard errors. The deviation itself is known to 1.17 / sqrt(198) = 8 %.
-    EXPECT_NEAR(fit.overhead / 2_us, 1, 0.022);
-    EXPECT_NEAR(fit.bandwidth / 5_GBps, 1, 0.022);
-    EXPECT_NEAR(fit.error, 0.05, 0.05 * 4 * 0.083);
-}
-
-TEST(MessageFit, IsHardlyMovedByMessagesThatTookTenTimesAsLong) {
-    std::vector<MessageSample> samples = planted_messages(9, 0.05);
-    for (std::size_t i = 3; i < samples.size(); i += 11) samples[i].one_way = 10 * samples[i].one_way;
-    const MessageFit fit = fit_messages(samples);
-    // A tenth of outliers, each pulling like 1.345 deviations of 5 %: 0.1 / 0.9 * 1.345 * 5 % = 0.75 %, beside 2.2 %
-    // from the noise. Without weights they would move both by about 90 %.
-    EXPECT_NEAR(fit.overhead / 2_us, 1, 0.03);
-    EXPECT_NEAR(fit.bandwidth / 5_GBps, 1, 0.03);
-}
-
-TEST(MessageFit, NeverHasANegativeOverhead) {
-    const std::vector<MessageSample> samples{{1_kB, 1_us}, {2_kB, 3_us}, {4_kB, 7_us}};  // a line from -1 us
-    const MessageFit fit = fit_messages(samples);
-    EXPECT_EQ(fit.overhead, 0_s);
-    EXPECT_GT(fit.bandwidth.value, 0);
-}
-
-TEST(MessageFit, RefusesWhatIsNoLine) {
-    EXPECT_THROW(fit_messages({}), InputError);
-    EXPECT_THROW(fit_messages(std::vector<MessageSample>{{8_B, 1_us}, {8_B, 2_us}}), InputError);
-    EXPECT_THROW(fit_messages(std::vector<MessageSample>{{8_B, 2_us}, {1_MB, 1_us}}), InputError);
-    EXPECT_THROW(fit_messages(std::vector<MessageSample>{{8_B, 0_us}, {1_MB, 1_us}}), InputError);
-}
-
 DeviceClass device() {
     DeviceClass core;
     core.peak[DataType::f32] = {100_GFLOPS, "planted"};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "calibrate/beyond_peak.hpp"
 #include "core/error.hpp"
 #include "prices/prices.hpp"
 
@@ -104,6 +105,27 @@ TEST(KernelFactors, RefuseTooFewAndOtherUnits) {
     std::vector<KernelSample> both = dense_layers(5, 1.1);
     both.push_back({relu(64), price(relu(64), card()).time});
     EXPECT_THAT(fit_factors(both, card(), "few.csv").too_few, testing::ElementsAre("activation in f32"));
+}
+
+TEST(KernelFactors, CountRunsOfOneKernelOnce) {
+    std::vector<KernelSample> runs(20, dense_layers(1, 1.5).front());
+    EXPECT_THAT(message(runs), HasSubstr("no kind of operator has 3 kernels"));
+    runs = dense_layers(3, 1.5);
+    const KernelFactor once = fit_factors(runs, card(), "few.csv").fits.at(0).factor;
+    for (int i = 0; i < 20; ++i) runs.push_back(runs.front());
+    runs.push_back({runs.front().problem, runs.front().time * 50});
+    const KernelFactor often = fit_factors(runs, card(), "few.csv").fits.at(0).factor;
+    EXPECT_EQ(often.kernels, 3);
+    EXPECT_EQ(often.error, once.error);
+    EXPECT_EQ(often.factor, once.factor);
+}
+
+TEST(BeyondPeak, NamesTheKernelThatNoDeviceOfItsKindRunsSoFast) {
+    std::vector<KernelSample> kernels = dense_layers(20, 1);
+    EXPECT_EQ(beyond_peak(kernels, card()), "");
+    kernels[7].time = flops(kernels[7].problem.op, Pass::forward, kernels[7].problem.batch) / FlopRate{8e12};
+    EXPECT_THAT(beyond_peak(kernels, card()), HasSubstr("1 of 20 kernels"));
+    EXPECT_THAT(beyond_peak(kernels, card()), HasSubstr("8 times as fast as 1 TFLOP/s in f32"));
 }
 
 }  // namespace

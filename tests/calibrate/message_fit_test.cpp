@@ -82,22 +82,41 @@ to = "cpu"
 bandwidth = "63GBps"
 )";
 
+// Four cards on a switch that sums, 450 GB/s each.
+constexpr std::string_view summing_switch = R"(
+devices = [{ class = "card", name = "gpu", count = 4 }]
+nics = [{ name = "nic", count = 4 }]
+bridges = [{ name = "cpu", kind = "processor" }, { name = "switch", kind = "nvlink" }]
+[[node.link]]
+from = ["gpu0", "gpu1", "gpu2", "gpu3"]
+to = "switch"
+bandwidth = "450GBps"
+[[node.link]]
+from = ["gpu0", "gpu1", "gpu2", "gpu3", "nic0", "nic1", "nic2", "nic3"]
+to = "cpu"
+bandwidth = "63GBps"
+[node.switch_sums]
+rate = "315GBps"
+latency = "25us"
+)";
+
 // As plans sum by default, of full nodes; a message as the round of an all-gather of two ranks.
 Seconds simulated(const Machine& machine, const CollectiveRow& row) {
-    const bool message = row.kind == "message";
+    const bool message = row.kind == "message", sums = row.kind == "all_reduce";
     const Mesh mesh{{{"data", message ? 2 : row.ranks}}};
     sim::Call call;
-    call.kind = message ? CollectiveKind::all_gather : CollectiveKind::all_reduce;
+    call.kind = sums ? CollectiveKind::all_reduce : CollectiveKind::all_gather;
     call.elements = static_cast<std::int64_t>(row.bytes.value / 4) * (message ? 2 : 1);
-    if (!message) call.algorithm = schedule::choose_all_reduce({}, machine, mesh, 0);
+    if (sums) call.algorithm = schedule::choose_all_reduce({}, machine, mesh, 0);
     return sim::collective_time(call, mesh, machine);
 }
 
 /// What takes `start` + bytes x factor / rate, as a table of nccl-tests.
-FileSamples table(std::int64_t ranks, std::int64_t hosts, double start, double factor, double rate) {
+FileSamples table(std::int64_t ranks, std::int64_t hosts, double start, double factor, double rate,
+                  double largest = 268435456) {
     FileSamples samples;
     samples.where = "table.txt";
-    for (double bytes = 64; bytes <= 268435456; bytes *= 4) {
+    for (double bytes = 64; bytes <= largest; bytes *= 4) {
         const CollectiveRow row{"all_reduce", ranks, Bytes{bytes}, Seconds{start + bytes * factor / rate},
                                 false,        hosts};
         const auto n = static_cast<double>(ranks);
@@ -107,15 +126,42 @@ FileSamples table(std::int64_t ranks, std::int64_t hosts, double start, double f
     return samples;
 }
 
-void expect_met(const Machine& machine, const FileSamples& samples, Between between) {
+void expect_times(const Machine& machine, const FileSamples& samples, Between between) {
     for (const CollectiveRow& each : samples.collectives) {
         const CollectiveRow row = placed(each, between, machine);
         SCOPED_TRACE(to_string(row.bytes));
         EXPECT_NEAR(simulated(machine, row) / row.time, 1, few_percent);
     }
+}
+
+void expect_met(const Machine& machine, const FileSamples& samples, Between between) {
+    expect_times(machine, samples, between);
     const double error = between == Between::nodes ? machine.across.error : machine.inside.error;
     EXPECT_GE(error, 0.02) << "one table does not say how far the next one is off";
     EXPECT_LE(error, 0.05);
+}
+
+// All-reduces by NVLS: 240 GB/s of the switches' 315, from 33 us on; all-gathers of the same table are messages.
+TEST(MessageFit, FitsSwitchesThatSum) {
+    const Machine machine = machine_of(summing_switch, 4, "1000GBps", "1us");
+    FileSamples samples = table(4, 1, 33e-6, 1.25, 240e9);
+    const Machine fitted = with_messages(machine, samples, Between::devices, simulated);
+    expect_times(fitted, samples, Between::devices);
+    EXPECT_EQ(fitted.inside.error, machine.inside.error) << "of messages, which were not measured";
+    EXPECT_NEAR(fitted.nodes.front().sums.rate.value.value, 240e9, 5e9);
+    EXPECT_NEAR(fitted.nodes.front().sums.latency.value.value, 33e-6, 2e-6);
+    EXPECT_THAT(fitted.nodes.front().sums.rate.source, HasSubstr("measured, table.txt, 12 samples"));
+    EXPECT_EQ(fitted.inside.fraction.value, machine.inside.fraction.value);
+    EXPECT_EQ(fitted.inside.reduce.value, machine.inside.reduce.value);
+
+    FileSamples gathers = table(4, 1, 12e-6, 0.75, 330e9);
+    for (CollectiveRow& row : gathers.collectives) row.kind = "all_gather";
+    samples.collectives.insert(samples.collectives.end(), gathers.collectives.begin(), gathers.collectives.end());
+    samples.messages.insert(samples.messages.end(), gathers.messages.begin(), gathers.messages.end());
+    expect_met(with_messages(machine, samples, Between::devices, simulated), samples, Between::devices);
+
+    EXPECT_THAT([&] { with_messages(machine, table(4, 1, 33e-6, 1.25, 600e9), Between::devices, simulated); },
+                ThrowsMessage<InputError>(HasSubstr("its links carry 450 GB/s on machine 'm'")));
 }
 
 // 226 GB/s of busbw go by six rings over three links a card: more than one link has, and less than four have.
@@ -205,6 +251,59 @@ TEST(MessageFit, AsksBetweenWhatMessagesWereOnlyWhereTheFileDoesNotTell) {
                 ThrowsMessage<InputError>(HasSubstr("t.txt: it does not say whether the ranks share a node: give")));
     EXPECT_THAT([&] { between(1, Between::nodes, several); },
                 ThrowsMessage<InputError>(HasSubstr("on 1 host, so messages are between devices")));
+}
+
+FileSamples between_sizes(const FileSamples& all, Bytes least, Bytes most) {
+    FileSamples some;
+    some.where = all.where;
+    for (std::size_t i = 0; i < all.collectives.size(); ++i) {
+        if (all.collectives[i].bytes < least || all.collectives[i].bytes > most) continue;
+        some.collectives.push_back(all.collectives[i]);
+        some.messages.push_back(all.messages[i]);
+    }
+    return some;
+}
+
+// Of 200 MB and more 15 us are less than their scatter, here 2 % up and down.
+TEST(MessageFit, KeepsTheOverheadThatLargeMessagesDoNotTell) {
+    const Machine machine = machine_of(mesh_of_four, 16, "1000GBps", "1us");
+    FileSamples large = between_sizes(table(4, 1, 15e-6, 1.5, 226e9, 2e10), 200_MB, 20_GB);
+    for (std::size_t i = 0; i < large.collectives.size(); ++i)
+        large.collectives[i].time = large.collectives[i].time * (i % 2 == 0 ? 0.98 : 1.02);
+    const Machine fitted = with_messages(machine, large, Between::devices, simulated);
+    EXPECT_EQ(fitted.inside.overhead.value, machine.inside.overhead.value);
+    EXPECT_EQ(fitted.inside.overhead.source, machine.inside.overhead.source);
+    EXPECT_EQ(fitted.inside.pieces.front().overhead, machine.inside.overhead.value);
+    for (const CollectiveRow& row : large.collectives)
+        EXPECT_NEAR(simulated(fitted, row) / row.time, 1, 2 * few_percent);
+    EXPECT_THAT(kept(machine, fitted, Between::devices),
+                HasSubstr("the overhead of messages between devices stays 2 us"));
+    const FileSamples all = table(4, 1, 15e-6, 1.5, 226e9);
+    EXPECT_EQ(kept(machine, with_messages(machine, all, Between::devices, simulated), Between::devices), "");
+}
+
+TEST(MessageFit, KeepsTheRateThatSmallMessagesDoNotTell) {
+    const Machine machine = machine_of(mesh_of_four, 16, "1000GBps", "1us");
+    const FileSamples small = between_sizes(table(4, 1, 33e-6, 1.5, 226e9), 1_B, Bytes{5000});
+    const Machine fitted = with_messages(machine, small, Between::devices, simulated);
+    EXPECT_EQ(fitted.inside.fraction.value, machine.inside.fraction.value);
+    EXPECT_EQ(fitted.inside.fraction.source, machine.inside.fraction.source);
+    expect_met(fitted, small, Between::devices);
+    EXPECT_THAT(kept(machine, fitted, Between::devices), HasSubstr("the rate of messages between devices stays"));
+}
+
+TEST(MessageFit, KeepsWhatSumsOfSwitchesDoNotTell) {
+    const Machine machine = machine_of(summing_switch, 4, "1000GBps", "1us");
+    const FileSamples all = table(4, 1, 33e-6, 1.25, 240e9);
+    const FileSamples most = between_sizes(table(4, 1, 33e-6, 1.25, 240e9, 2e10), 200_MB, 20_GB);
+    const Machine large = with_messages(machine, most, Between::devices, simulated);
+    EXPECT_EQ(large.nodes.front().sums.latency.value, 25_us);
+    EXPECT_NEAR(large.nodes.front().sums.rate.value.value, 240e9, 10e9);
+    EXPECT_THAT(kept(machine, large, Between::devices), HasSubstr("the latency of switches' sums"));
+    const Machine small = with_messages(machine, between_sizes(all, 1_B, Bytes{70000}), Between::devices, simulated);
+    EXPECT_EQ(small.nodes.front().sums.rate.value, 315_GBps);
+    EXPECT_NEAR(small.nodes.front().sums.latency.value.value, 33e-6, 2e-6);
+    EXPECT_THAT(kept(machine, small, Between::devices), HasSubstr("the rate of switches' sums"));
 }
 
 }  // namespace

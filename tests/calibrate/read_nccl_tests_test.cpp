@@ -156,5 +156,16 @@ TEST(ReadNcclTests, RefusesTimesOfTheHostsProcessor) {
         ThrowsMessage<InputError>(HasSubstr("n:4: times of the host's processor (-C 1)")));
 }
 
+TEST(ReadNcclTests, LeavesOutATestOnOneRank) {
+    const std::string alone = nccl_ranks(1) + nccl_columns + "16777216 4194304 float sum -1 40.34 415.90 0.00 0\n";
+    EXPECT_THAT([&] { read_samples(alone, "n"); },
+                ThrowsMessage<InputError>(HasSubstr("a test on one rank, which has nobody to send to")));
+    const std::string two = nccl_ranks(2) + nccl_columns + "4000000 1000000 float sum -1 100 40.0 40.0 0\n";
+    const FileSamples samples = read_samples(alone + two, "n");
+    EXPECT_THAT(samples.messages, SizeIs(1));
+    EXPECT_THAT(samples.skipped, SizeIs(1));
+    EXPECT_FALSE(samples.asked_ranks);
+}
+
 }  // namespace
 }  // namespace rehearse::calibrate

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "calibrate/merged_samples.hpp"
 #include "calibrate/quick.hpp"
 #include "core/error.hpp"
 #include "prices/prices.hpp"
@@ -13,6 +14,8 @@ namespace rehearse::calibrate {
 namespace {
 
 using namespace literals;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 using testing::StartsWith;
@@ -54,8 +57,73 @@ TEST(ReadSamples, TakesProblemsAndMessagesFromGoogleBenchmark) {
     ASSERT_THAT(samples.messages, SizeIs(2));
     EXPECT_EQ(samples.messages[0].size, Bytes{1024});
     EXPECT_EQ(samples.messages[0].one_way, 2_us);
-    ASSERT_THAT(samples.skipped, SizeIs(1));
-    EXPECT_THAT(samples.skipped[0], StartsWith("BM_memcpy/1024: "));
+    EXPECT_THAT(samples.skipped, ElementsAre(StartsWith("BM_memcpy/1024: "),
+                                             "p2p:n2:1024B:f32/mpi/default: messages are fitted to what comm/direct "
+                                             "takes"));
+}
+
+std::string benchmarks(const std::vector<std::string>& rows) {
+    return fmt::format(R"({{"benchmarks": [{}]}})", fmt::join(rows, ", "));
+}
+std::string benchmark(const std::string& kernel, double us, const std::string& more = "") {
+    return fmt::format(R"({{"name": "{}", "real_time": {}, "time_unit": "us"{}}})", kernel, us, more);
+}
+
+// What rounds more than its type, or transforms, is the price of other work.
+TEST(ReadSamples, LeavesOutKernelsThatARunTakesOnlyByName) {
+    const std::string dense = "matmul:n4096m1n4096k4096:f32:forward/", half = "matmul:n4096m1n4096k4096:f16:forward/";
+    const FileSamples old =
+        read_samples(benchmarks({benchmark(dense + "cublas/gemm", 2700), benchmark(dense + "cublas/tensor-tf32", 350),
+                                 benchmark(dense + "cudnn/tf32-3", 340), benchmark(half + "cublas/gemm", 300),
+                                 benchmark(half + "cublaslt/fp8-fast", 150), benchmark(half + "cpu/gemm-f16", 100),
+                                 benchmark(half + "cpu/gemm-chunked", 90), benchmark(half + "cpu/gemm-chunked", 91)}),
+                     "old.json");
+    ASSERT_THAT(old.compute, SizeIs(2));
+    for (const Sample& sample : old.compute) EXPECT_EQ(sample.backend, "cublas");
+    EXPECT_THAT(old.skipped, SizeIs(5)) << "a kernel each, however often it ran";
+    EXPECT_THAT(old.skipped, Contains(HasSubstr("fp8-fast: a run takes it only where it is asked for by name")));
+
+    const std::string conv = "conv2d:n8c64h56w56k64r3s3:pad1:stride1:f32:forward/";
+    const auto both = [&](const char* direct, const char* winograd) {
+        return read_samples(
+            benchmarks({benchmark(conv + "cpu/direct", 900, fmt::format(R"(, "taken": {})", direct)),
+                        benchmark(conv + "cpu/winograd4", 500, fmt::format(R"(, "taken": {})", winograd))}),
+            "new.json");
+    };
+    EXPECT_EQ(both("true", "false").compute.at(0).algorithm, "direct");
+    EXPECT_EQ(both("false", "true").compute.at(0).algorithm, "winograd4") << "where it was tuned";
+    EXPECT_THAT([&] { both("false", "false"); }, ThrowsMessage<InputError>(HasSubstr("asked for by name")));
+}
+
+TEST(ReadSamples, TakesCollectivesOfBench) {
+    const FileSamples samples = read_samples(benchmarks({benchmark("allreduce:n4:1048576B:f32/comm/ring", 600),
+                                                         benchmark("allreduce:n4:1048576B:f32/mpi/default", 5),
+                                                         benchmark("allgather:n4:4096B:f32/comm/ring", 30),
+                                                         benchmark("alltoall:n4:4096B:f32/comm/direct", 30)}),
+                                             "ranks.json");
+    ASSERT_THAT(samples.collectives, SizeIs(2));
+    EXPECT_EQ(samples.collectives[0].kind, "all_gather");
+    EXPECT_EQ(samples.collectives[1].kind, "all_reduce");
+    EXPECT_EQ(samples.collectives[1].ranks, 4);
+    EXPECT_EQ(samples.messages[1].size, Bytes{262144});
+    EXPECT_DOUBLE_EQ(samples.messages[1].one_way.value, 100e-6);
+    EXPECT_THAT(samples.skipped, SizeIs(2));
+}
+
+TEST(MergedSamples, AreOneOfEachProblem) {
+    const auto file = [](double us, const std::string& kernel, const std::string& host) {
+        FileSamples samples = read_samples(
+            fmt::format(R"({{"context": {{"host_name": "{}", "date": "2026-01-01"}}, "benchmarks": [{}]}})", host,
+                        benchmark(problem() + kernel, us)),
+            host);
+        return samples.compute.at(0);
+    };
+    const std::vector<Sample> all = merged(
+        {file(10, "/onednn", "a"), file(30, "/onednn", "b"), file(12, "/onednn", "b"), file(90, "/cpu/direct", "c")});
+    ASSERT_THAT(all, SizeIs(1));
+    EXPECT_NEAR(all[0].median.value, 12e-6, 1e-15);
+    EXPECT_EQ(all[0].count, 3);
+    EXPECT_EQ(all[0].where, "a, 2026-01-01 and b, 2026-01-01");
 }
 
 constexpr const char* all_reduce_perf =
@@ -160,6 +228,17 @@ TEST(ReadSamples, RefusesOsuCollectivesThatDoNotBlockOrHaveNeighbours) {
                     "osu.txt", 4);
             },
             ThrowsMessage<InputError>(HasSubstr("blocking collectives are read")))
+            << title;
+    }
+}
+
+// What one side puts or gets is no message that both know of.
+TEST(ReadSamples, RefusesOsuTestsOfOneSide) {
+    for (const std::string title : {"MPI_Get Latency", "MPI_Put Bandwidth", "MPI_Put Bi-Directional Bandwidth",
+                                    "MPI_Get_accumulate Latency", "One Sided MPI_Get Latency"}) {
+        EXPECT_THAT(
+            [&] { read_samples(fmt::format("# OSU {} Test v7.2\n# Size  Value\n65536 12.5\n", title), "osu.txt"); },
+            ThrowsMessage<InputError>(HasSubstr("that sends and receives")))
             << title;
     }
 }

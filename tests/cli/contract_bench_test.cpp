@@ -25,6 +25,20 @@ TEST_F(BenchContract, BenchChecksEachResultAndKeepsItsName) {
     EXPECT_GT(bench["rows"][0]["median_s"], 0.0);
     const Json samples = Json::parse(read("samples.json"));
     EXPECT_EQ(samples["benchmarks"][0]["name"].get<std::string>().find(problem + "/reference"), 0U);
+    EXPECT_EQ(samples["benchmarks"][0]["accumulation"], "f32");
+}
+
+// So that `calibrate --samples` takes none that `run` takes only by name.
+TEST_F(BenchContract, BenchSaysWhichKernelARunTakes) {
+    json("bench conv conv2d:n2c4h8w8k4r3s3:pad1:stride1:f32:forward --rounds 1 --budget 0.05 --out samples.json");
+    const Json samples = Json::parse(read("samples.json"));
+    std::set<std::string> backends;
+    for (const Json& row : samples["benchmarks"]) {
+        const std::string name = row["name"];
+        if (row["taken"]) backends.insert(name.substr(name.find('/') + 1, name.rfind('/') - name.find('/') - 1));
+        EXPECT_FALSE(row["taken"] && name.find("winograd") != std::string::npos) << name;
+    }
+    EXPECT_EQ(backends.size(), 1U) << samples.dump(2);
 }
 
 #if REHEARSE_HAS_SQLITE
@@ -89,6 +103,36 @@ TEST_F(BenchContract, CalibratesFromTheTextOfOthers) {
     const Output kernels = run("calibrate --samples kernels.json --machine summit --machine-out kernels.toml");
     EXPECT_EQ(kernels.code, 0) << kernels.err;
     EXPECT_THAT(kernels.out, testing::Not(HasSubstr("a message")));
+}
+
+std::string dense_samples(const std::string& host, double us) {
+    return R"({"context": {"host_name": ")" + host + R"(", "date": "2026-01-01"}, "benchmarks": [)" +
+           R"({"name": "matmul:n64m1n512k512:f32:forward/cublas/gemm", "real_time": )" + std::to_string(us) +
+           R"(, "time_unit": "us"}]})";
+}
+
+// One problem in two files is one price; which file comes last says nothing.
+TEST_F(BenchContract, CalibratesFromAllFilesTogether) {
+    write("a.json", dense_samples("a", 10)), write("b.json", dense_samples("b", 30));
+    for (const char* order : {"a.json b.json", "b.json a.json"}) {
+        json(std::string{"calibrate --samples "} + order + " --machine summit --machine-out mine.toml --force");
+        EXPECT_THAT(read("mine.toml"), HasSubstr("median = \"20us\"")) << order;
+        EXPECT_THAT(read("mine.toml"), HasSubstr("2026-01-01 and ")) << order;
+    }
+    write("fast.json", dense_samples("a", 0.1));
+    EXPECT_THAT(run("calibrate --samples fast.json --machine summit --machine-out fast.toml").err,
+                HasSubstr("warning: 1 of 1 kernels took less time than their operations take at the peak"));
+}
+
+TEST_F(BenchContract, RefusesRanksThatALogContradicts) {
+    std::string log = "# nThread 1\n";
+    for (int rank = 0; rank < 4; ++rank) log += "# Rank " + std::to_string(rank) + " on host device 0\n";
+    log += "# size count type redop root time algbw busbw #wrong\n4000000 1000000 float sum -1 1000 4.00 6.00 0\n" +
+           std::string{"16000000 4000000 float sum -1 4000 4.00 6.00 0\n"};
+    write("nccl.txt", log);
+    const std::string calibrate = "calibrate --samples nccl.txt --machine summit --machine-out mine.toml --ranks ";
+    EXPECT_THAT(run(calibrate + "2").err, HasSubstr("--ranks 2: nccl.txt tells itself that it is of 4 ranks"));
+    EXPECT_EQ(run(calibrate + "4").code, 0);
 }
 
 TEST_F(BenchContract, CorrectsPricesByAFewKernels) {

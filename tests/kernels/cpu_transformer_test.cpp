@@ -275,5 +275,44 @@ TEST(ChooseForTransformers, TakesTheKernelThatKeepsNoScores) {
     EXPECT_EQ(full_name(choose(AdamUpdate{8}, 1, DataType::f32)), "cpu rows");
 }
 
+// Scores of 10^8 leave their log-sum no digit behind the point: a probability must not become e^8 for it.
+TEST_P(Transformer, BoundsTheGradientOfLargeScores) {
+    const Attention op{.heads = 1, .queries = 5, .keys = 7, .head_size = 4};
+    Tensors expected{op, 1, reference::backend()};
+    Tensors actual{op, 1, cpu_algorithm("flash")};
+    for (Tensors* t : {&expected, &actual}) {
+        for (const std::size_t part : {0, 1}) {
+            for (float& value : t->src[part]) value *= 3333.3F;
+        }
+    }
+    expected.run_forward_and_backward(reference::backend());
+    actual.run_forward_and_backward(cpu_algorithm("flash"));
+    // dV sums at most five gradients of at most 4, each times a probability.
+    for (const float value : actual.diff_src[2]) EXPECT_LE(std::abs(value), 20.0F);
+    EXPECT_LE(largest_difference(actual.dst, expected.dst), 1e-5);
+}
+
+TEST_P(Transformer, KeepsWhatIsNotANumber) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const auto poisoned = [&](const Op& op, const Backend& backend) {
+        Tensors t{op, 1, backend};
+        t.src[0].back() = nan;
+        t.run_forward_and_backward(backend);
+        return t;
+    };
+    const Tensors loss = poisoned(SoftmaxLoss{1000}, cpu_algorithm("rows"));
+    EXPECT_TRUE(std::isnan(loss.dst[0]));
+    EXPECT_TRUE(std::ranges::all_of(loss.diff_src[0], [](float each) { return std::isnan(each); }));
+    const Attention attention{.heads = 1, .queries = 3, .keys = 40, .head_size = 8};
+    const Tensors attended = poisoned(attention, cpu_algorithm("flash"));
+    EXPECT_TRUE(std::ranges::all_of(std::span{attended.dst}.last(8), [](float each) { return std::isnan(each); }));
+    EXPECT_TRUE(std::isnan(attended.diff_src[1][0]));
+    BatchNorm norm;
+    norm.channels = 2, norm.height = norm.width = 3;
+    const Tensors normalized = poisoned(norm, cpu_algorithm("batchnorm"));
+    EXPECT_TRUE(std::isnan(normalized.state[1])) << "the mean";
+    EXPECT_TRUE(std::isnan(normalized.state[3])) << "the variance";
+}
+
 }  // namespace
 }  // namespace rehearse::kernels

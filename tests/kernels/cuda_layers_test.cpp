@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU's layers with every thread's part taken in turn on the host, and on a GPU where there is one, against the
 // reference, in every type.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <string>
@@ -320,6 +320,15 @@ TEST_P(OnAnEngine, SaysWhatItDoesNotRun) {
     EXPECT_EQ(backend->supports({MatMul{1, 2, 3}, Pass::forward, 1, DataType::f32}).reason, "has no matmul on the GPU");
     EXPECT_EQ(backend->supports({Attention{1, 2, 2, 129}, Pass::forward, 1, DataType::f32}).reason,
               "attends on the GPU with heads of up to 128 numbers, not 129: tensor cores attend in 16 bits");
+    // A launch takes no more blocks in a grid's second and third direction.
+    EXPECT_TRUE(backend->supports({Attention{1, 2, 2, 8}, Pass::forward, 65535, DataType::f32}).yes);
+    EXPECT_EQ(backend->supports({Attention{1, 2, 2, 8}, Pass::forward, 65536, DataType::f32}).reason,
+              "attends on the GPU to at most 65535 heads of at most 65535 samples at once");
+    for (const auto& convolution : convolutions(*engine_)) {
+        if (convolution->algorithm() != "packed") continue;
+        const Problem problem{Conv{8, 2, 2, 8, {}}, Pass::forward, 65536, DataType::f16};
+        EXPECT_THAT(convolution->supports(problem).reason, testing::HasSubstr("lays at most 65535 images"));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, OnAnEngine, testing::ValuesIn(places), testing::PrintToStringParamName());

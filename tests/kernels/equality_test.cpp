@@ -104,7 +104,7 @@ TEST_F(EveryBackend, ConvolvesExactly) {
 TEST_F(EveryBackend, MultipliesMatricesExactly) {
     const std::vector<MatMul> ops{
         {1, 1, 1, true},     {3, 5, 7, true},   {1, 10, 84, true},          {17, 1, 64, true},
-        {1, 33, 128, false}, {2, 64, 3, false}, {1, 9, 4, false, {}, true}, {7, 33, 5, false, {}, true}};
+        {1, 33, 128, false}, {2, 64, 3, false}, {1, 9, 4, false, {}, true}, {7, 33, 5, true, {}, true}};
     for (const MatMul& op : ops) {
         for (const std::int64_t batch : {1, 3}) expect_same(op, batch);
     }
@@ -230,10 +230,15 @@ TEST_F(EveryBackend, RunsAPreparedKernelOnOtherBuffersEachTime) {
 }
 
 TEST_F(EveryBackend, RefusesOnlyWithAReasonAndThenTheReferenceIsChosen) {
-    // A window wholly in the padding, and a neighbourhood of even size.
+    // A window wholly in the padding, one whose taps jump over the image, and a neighbourhood of even size.
     const Op empty_window = Pool{PoolKind::max, 2, 4, 4, {2, 2, 1, 1, 2, 0, 0, 0, 1, 1}};
+    const Op jumping = Pool{PoolKind::max, 16, 2, 16, {2, 3, 1, 1, 1, 1, 1, 1, 3, 1}};
+    const Op jumping_mean = Pool{PoolKind::average, 1, 2, 2, {2, 2, 1, 1, 1, 1, 1, 1, 3, 3}};
+    Pool volume{PoolKind::max, 16, 5, 6, {2, 2, 3, 2, 1, 1, 2, 0, 1, 2}};
+    volume.depth = 1, volume.window.kernel_d = 2, volume.window.stride_d = 3, volume.window.dilation_d = 2;
+    volume.window.pad_front = volume.window.pad_back = 1;
     const Op even = Lrn{.channels = 4, .height = 2, .width = 2, .size = 4};
-    for (const Op& op : {empty_window, even}) {
+    for (const Op& op : {empty_window, jumping, jumping_mean, Op{volume}, even}) {
         for (const Backend* backend : others()) {
             const Support support = backend->supports({op, Pass::forward, 1, DataType::f32});
             EXPECT_TRUE(support.yes || !support.reason.empty()) << to_string(op);

@@ -301,5 +301,17 @@ TEST(ReferenceBackwardData, LeavesOutAnInputThatNobodyNeeds) {
     }
 }
 
+// Beside 4 x 10^19 the logarithm of seven is nothing.
+TEST(ReferenceSoftmax, OfEqualScoresIsEvenHoweverLargeTheyAre) {
+    Tensors t{Softmax{7}, 1, reference::backend()};
+    std::ranges::fill(t.src[0], 4e19F);
+    t.run(reference::backend(), Pass::forward);
+    for (const float each : t.dst) EXPECT_EQ(each, 1.0F / 7);
+    Tensors loss{SoftmaxLoss{7}, 1, reference::backend()};
+    std::ranges::fill(loss.src[0], 4e19F);
+    loss.run(reference::backend(), Pass::forward);
+    EXPECT_FLOAT_EQ(loss.dst[0], std::log(7.0F));
+}
+
 }  // namespace
 }  // namespace rehearse::kernels

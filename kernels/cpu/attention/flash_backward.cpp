@@ -79,7 +79,8 @@ PerQuery per_query(const FlashBackward& head, std::int64_t first, std::int64_t c
     return result;
 }
 
-// p: from scores to probabilities. diff_s: from dP to dS, times the scale of the scores.
+// p: from scores to probabilities. diff_s: from dP to dS, times the scale of the scores. A logarithm of a sum is
+// rounded: of scores of 10^8 by whole numbers, and no probability is above one.
 void probabilities(float* HWY_RESTRICT p, float* HWY_RESTRICT diff_s, std::int64_t keys, float scale,
                    const PerQuery& query) {
     const Vector rate = hn::Set(f32, scale * log2_e);
@@ -87,7 +88,8 @@ void probabilities(float* HWY_RESTRICT p, float* HWY_RESTRICT diff_s, std::int64
     for (std::int64_t j = 0; j < keys; ++j) {
         for (int h = 0; h < 2; ++h) {
             const std::int64_t at = j * columns + h * lanes;
-            const Vector probability = power_of_two(f32, hn::MulSub(hn::LoadU(f32, p + at), rate, query.log_sum[h]));
+            const Vector power = hn::MulSub(hn::LoadU(f32, p + at), rate, query.log_sum[h]);
+            const Vector probability = power_of_two(f32, hn::IfThenZeroElse(hn::Gt(power, hn::Zero(f32)), power));
             const Vector moved = hn::Sub(hn::LoadU(f32, diff_s + at), query.common[h]);
             hn::StoreU(probability, f32, p + at);
             hn::StoreU(hn::Mul(hn::Mul(probability, scales), moved), f32, diff_s + at);

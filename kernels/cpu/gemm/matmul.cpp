@@ -127,8 +127,9 @@ private:
             multiply({diff, 1, op_.n}, {b.src[0].data(), op_.k, 1}, b.diff_weights.data(), false, scratch);
         } else {
             multiply({b.src[0].data(), 1, op_.k}, {diff, op_.n, 1}, b.diff_weights.data(), false, scratch);
-            if (op_.bias) sum_rows(rows_, op_.n, diff, b.diff_weights.data() + op_.k * op_.n);
         }
+        if (pass_ == Pass::backward_weights && op_.bias)
+            sum_rows(rows_, op_.n, diff, b.diff_weights.data() + op_.k * op_.n);
     }
 
     // The gradient of what the activation was given: diff_dst itself when there is none.

@@ -83,7 +83,8 @@ private:
         std::array<float, most_channels> scale;
         for (std::int64_t c = first; c < last; ++c) {
             const double distance = sums[c - first].first / count_;
-            const double spread = std::max(0.0, sums[c - first].second / count_ - distance * distance);
+            // In this order a variance that is not a number stays so.
+            const double spread = std::max(sums[c - first].second / count_ - distance * distance, 0.0);
             mean[c] = static_cast<float>(mean[c] + distance);
             variance[c] = static_cast<float>(spread);
             scale[c - first] = static_cast<float>(gamma[c] / std::sqrt(spread + op_.epsilon));
