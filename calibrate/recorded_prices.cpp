@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "calibrate/collective_times.hpp"
 #include "calibrate/fit.hpp"
@@ -38,6 +39,21 @@ std::optional<Efficiency> update_share(const std::vector<Sample>& prices, const 
     row.fraction = bytes / device.memory_bandwidth.value.value / seconds;
     row.error = error;
     return row;
+}
+
+// Nodes that the ranks of a collective lie on; as many as ranks where these fill them unevenly, 0 where nobody tells.
+std::int64_t hosts_of(const RecordedCollective& collective, std::int64_t job, std::int64_t devices_per_node) {
+    if (job <= devices_per_node) return 1;
+    std::vector<std::int64_t> members = collective.members;
+    if (members.empty() && collective.ranks == job) {
+        members.resize(static_cast<std::size_t>(job));
+        std::iota(members.begin(), members.end(), 0);
+    }
+    std::map<std::int64_t, std::int64_t> nodes;
+    for (const std::int64_t rank : members) ++nodes[rank / devices_per_node];
+    const bool even =
+        std::ranges::all_of(nodes, [&](const auto& node) { return node.second == nodes.begin()->second; });
+    return even ? std::ssize(nodes) : collective.ranks;
 }
 
 }  // namespace
@@ -84,7 +100,7 @@ Machine with_prices(Machine machine, const std::vector<Sample>& prices, double s
     return machine;
 }
 
-std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings) {
+std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings, std::int64_t devices_per_node) {
     // The n-th collective of a step, by ranks: the shortest is that of the rank which came last.
     std::map<std::pair<int, std::size_t>, RecordedCollective> shortest;
     for (const Recording& recording : recordings) {
@@ -95,17 +111,19 @@ std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings) 
             if (!fresh && known.kind == each.kind && each.end - each.start < known.end - known.start) known = each;
         }
     }
-    std::map<std::tuple<std::string, double, std::int64_t>, std::vector<double>> times;
+    std::map<std::tuple<std::string, double, std::int64_t, std::int64_t>, std::vector<double>> times;
     for (const auto& [place, each] : shortest) {
         if (each.end <= each.start || !(each.bytes > Bytes{}) || each.ranks < 2) continue;
-        times[{each.kind, each.bytes.value, each.ranks}].push_back(static_cast<double>(each.end - each.start) * 1e-9);
+        const std::int64_t hosts = hosts_of(each, recordings.front().ranks, devices_per_node);
+        times[{each.kind, each.bytes.value, each.ranks, hosts}].push_back(static_cast<double>(each.end - each.start) *
+                                                                          1e-9);
     }
     std::vector<RecordedMessage> messages;
     for (const auto& [key, seconds] : times) {
-        const auto& [kind, bytes, ranks] = key;
+        const auto& [kind, bytes, ranks, hosts] = key;
         const std::optional<RingRounds> rounds = ring_rounds(kind, ranks);
-        RecordedMessage message{kind, Bytes{bytes}, ranks, std::ssize(seconds), Seconds{std::ranges::min(seconds)},
-                                {},   {},           {}};
+        RecordedMessage message{
+            kind, Bytes{bytes}, ranks, hosts, std::ssize(seconds), Seconds{std::ranges::min(seconds)}, {}, {}, {}};
         message.algorithm = message.bytes / message.time;
         if (rounds) {
             message.bus = message.algorithm * rounds->bus_factor();

@@ -26,11 +26,12 @@ Machine with_prices(Machine machine, const std::vector<Sample>& prices, double s
 struct RecordedMessage {
     std::string kind;
     Bytes bytes{};
-    std::int64_t ranks = 0, count = 0;
-    Seconds time{};                // of the collective
+    std::int64_t ranks = 0, hosts = 0, count = 0;  // hosts 0: the recordings do not tell which ranks they were
+    Seconds time{};                                // of the collective
     Bandwidth algorithm{}, bus{};  // bytes / time, and what each link must have carried at least (nccl-tests' busbw)
     std::vector<MessageSample> samples;  // as messages of a ring
 };
-std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings);
+/// Ranks fill nodes of so many devices, in their order, as those of a prediction do.
+std::vector<RecordedMessage> messages_of(std::span<const Recording> recordings, std::int64_t devices_per_node);
 
 }  // namespace rehearse::calibrate

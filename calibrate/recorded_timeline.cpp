@@ -147,7 +147,7 @@ private:
             const Event made = event(step, iteration, updates.moved(start), call.busy + call.gap);
             shares.gaps += seconds(call.gap);
             if (call.part == RecordedCall::Part::loader) {
-                shares.loader += seconds(call.busy);
+                add_wait(recording.name_of(call), made);
             } else if (call.part == RecordedCall::Part::update) {
                 shares.update += seconds(call.busy);
             } else if (match.layer[i] != no_layer && add_layer_call(step, call, match.layer[i], made)) {
@@ -165,6 +165,7 @@ private:
         shares.step = seconds(whole.end - whole.start);
         shares.exposed = seconds(whole.exposed);
         shares.collective = seconds(whole.collective);
+        shares.loader = seconds(whole.loader);
         shares_.push_back(shares);
     }
 
@@ -203,6 +204,15 @@ private:
             (over_rows ? weights : data) += seconds(inner.busy);
         }
         return data > 0 && weights > 0 ? weights / (data + weights) : 0.5;
+    }
+
+    // For samples: what of it nothing else hides.
+    void add_wait(std::string_view name, Event made) {
+        if (!(made.end > made.start)) return;
+        made.stream = Stream::io;
+        made.step = name;
+        made.pass = to_string(RecordedCall::Part::loader);
+        result_.timeline.events.push_back(std::move(made));
     }
 
     void add_alone(std::string_view name, RecordedCall::Part part, Event made) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "calibrate/collective_times.hpp"
@@ -107,6 +108,7 @@ Json message_rows(const std::vector<calibrate::RecordedMessage>& messages) {
     for (const calibrate::RecordedMessage& each : messages) {
         rows.push_back({{"collective", each.kind},
                         {"ranks", each.ranks},
+                        {"nodes", each.hosts > 0 ? Json(each.hosts) : Json()},
                         {"bytes", each.bytes.value},
                         {"count", each.count},
                         {"time_s", each.time.value},
@@ -154,6 +156,7 @@ std::vector<Table> tables_of(const Json& document) {
     add("messages", "collectives",
         {{"collective", "collective"},
          {"ranks", "ranks", Show::count},
+         {"nodes", "nodes", Show::count},
          {"bytes", "size", Show::bytes},
          {"count", "times", Show::count},
          {"time_s", "shortest", Show::seconds},
@@ -224,36 +227,57 @@ std::string spread_of(const calibrate::MatchedRecording& found) {
     return fmt::format("\nneighbouring steps differ by {:.1f} % (one standard deviation)", 100 * found.spread);
 }
 
-// A recording says how many ranks there were, not where: they fill nodes as those of a prediction do.
-calibrate::FileSamples samples_of(const std::vector<calibrate::RecordedMessage>& messages, const std::string& where,
-                                  calibrate::Between between, std::int64_t each) {
-    calibrate::FileSamples samples{where, {}, {}, {}};
+// Messages inside nodes, which are a part of what goes on between them, and those between nodes.
+constexpr std::array sides{calibrate::Between::devices, calibrate::Between::nodes};
+using Sides = std::array<calibrate::FileSamples, sides.size()>;
+
+// Ranks fill nodes in their order, but --between nodes says of a job that would fit one that each has a node of its
+// own.
+calibrate::CollectiveRow row_of(const calibrate::RecordedMessage& message, std::int64_t job,
+                                std::optional<calibrate::Between> asked, std::int64_t devices_per_node) {
+    calibrate::CollectiveRow row{message.kind, message.ranks, message.bytes, message.time};
+    const bool alone = asked == calibrate::Between::nodes && job <= devices_per_node;
+    row.hosts = alone ? 0 : message.hosts;
+    return row;
+}
+
+// --between speaks of groups whose ranks the profile does not list; where it lists all, it must agree.
+Sides samples_of(const std::vector<calibrate::RecordedMessage>& messages, const std::string& where, std::int64_t job,
+                 std::optional<calibrate::Between> asked, const Machine& machine) {
+    Sides found{calibrate::FileSamples{where, {}, {}, {}}, calibrate::FileSamples{where, {}, {}, {}}};
+    const bool some_unknown =
+        std::ranges::any_of(messages, [](const calibrate::RecordedMessage& each) { return each.hosts == 0; });
     for (const calibrate::RecordedMessage& message : messages) {
         if (message.samples.empty()) continue;
-        samples.messages.push_back(message.samples.front());
-        samples.collectives.push_back({message.kind, message.ranks, message.bytes, message.time});
-        const bool full = between == calibrate::Between::nodes && message.ranks > each && message.ranks % each == 0;
-        if (full) samples.collectives.back().hosts = message.ranks / each;
+        const calibrate::CollectiveRow row = row_of(message, job, asked, devices_per_node(machine.nodes.front()));
+        const bool told = row.hosts > 0 && some_unknown;
+        const calibrate::Between between =
+            calibrate::between_of(row, told ? std::nullopt : asked, machine, fmt::format("{} of {} ranks", where, job));
+        calibrate::FileSamples& side = found.at(std::ranges::find(sides, between) - sides.begin());
+        side.messages.push_back(message.samples.front());
+        side.collectives.push_back(row);
     }
-    return samples;
+    return found;
 }
 
 // Lines are drawn through three sizes or more.
 std::string add_messages(Machine& machine, const std::vector<calibrate::RecordedMessage>& messages,
-                         const std::string& where, std::int64_t ranks, std::optional<calibrate::Between> asked) {
-    const std::int64_t each = devices_per_node(machine.nodes.front());
-    const calibrate::Between between =
-        asked.value_or(ranks > each ? calibrate::Between::nodes : calibrate::Between::devices);
-    const calibrate::FileSamples samples = samples_of(messages, where, between, each);
+                         const std::string& where, std::int64_t job, std::optional<calibrate::Between> asked) {
     constexpr std::size_t fewest = 3;
-    if (samples.messages.empty()) return "no collectives with a size: messages stay as the machine has them";
-    if (samples.messages.size() < fewest) {
-        return fmt::format("{} sizes of collectives are too few for a fit: messages stay as the machine has them",
-                           samples.messages.size());
+    const Sides found = samples_of(messages, where, job, asked, machine);
+    std::string lines;
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+        const std::size_t sizes = found.at(i).messages.size();
+        if (sizes == 0) continue;
+        if (sizes >= fewest)
+            machine = calibrate::with_messages(std::move(machine), found.at(i), sides.at(i), predicted_time);
+        lines += fmt::format(
+            "{}messages between {} {}", lines.empty() ? "" : "\n", calibrate::word_of(sides.at(i)),
+            sizes >= fewest
+                ? fmt::format("fitted to {} sizes", sizes)
+                : fmt::format("stay as the machine has them: {} sizes of collectives are too few for a fit", sizes));
     }
-    machine = calibrate::with_messages(std::move(machine), samples, between, predicted_time);
-    return fmt::format("messages between {} fitted to {} sizes",
-                       between == calibrate::Between::nodes ? "nodes" : "devices", samples.messages.size());
+    return lines.empty() ? "no collectives with a size: messages stay as the machine has them" : lines;
 }
 
 }  // namespace
@@ -272,7 +296,8 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
         calibrate::matched(recordings, schedule, calibrate::named_steps(schedule));
     const std::string where = fmt::format("profile {}, {}", recordings.front().path, today());
     const std::vector<calibrate::Sample> prices = calibrate::prices_of(found, schedule, machine.classes.front());
-    const std::vector<calibrate::RecordedMessage> messages = calibrate::messages_of(recordings);
+    const std::vector<calibrate::RecordedMessage> messages =
+        calibrate::messages_of(recordings, devices_per_node(machine.nodes.front()));
     machine = calibrate::with_prices(std::move(machine), prices, found.spread, where);
     const std::string fitted = add_messages(machine, messages, where, recordings.front().ranks, asked.between);
 

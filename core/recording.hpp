@@ -22,9 +22,10 @@ struct RecordedCall {
     std::int64_t sequence = -1;           // autograd's number: of a node, or of the next node when an operator begins
     std::int64_t start = 0, end = 0;      // on the host
     std::int64_t at = 0;                  // where the device begins with it; on the host `start`
-    std::int64_t busy = 0;                // of its kernels on the device; of itself where the host computes
+    std::int64_t busy = 0;                // of its kernels on the device; of itself where the host computes. Of a wait
+                                          // for samples beside a device: while that does nothing else
     std::int64_t gap = 0;                 // the device is idle before its kernels (the host after it), no collective
-                                          // going on
+                                          // and no wait for samples going on
     std::int64_t data = 0, weights = 0;   // part of `busy` whose kernels name the gradient that they make
     std::uint32_t inner = 0, inners = 0;  // of a node: its operators in Recording::inner
 };
@@ -44,6 +45,7 @@ struct RecordedCollective {
     std::int64_t ranks = 0;  // 0: not recorded
     int step = 0;
     std::int64_t start = 0, end = 0;
+    std::vector<std::int64_t> members{};  // the ranks themselves; empty: not recorded
 };
 
 struct RecordedCopies {
@@ -57,6 +59,7 @@ struct RecordedStep {
     std::int64_t start = 0, end = 0;
     std::int64_t exposed = 0;     // a collective goes on, and nothing is computed
     std::int64_t collective = 0;  // a collective goes on
+    std::int64_t loader = 0;      // the program waits for samples, and the device does nothing
 };
 
 struct Recording {

@@ -250,9 +250,22 @@ private:
         }
         const chakra::AttributeProto* group = attribute(node, "pg_name");
         const std::string name = group == nullptr ? "" : group->string_val();
+        if (name.empty()) require_all_dimensions(node);
         made.group = used(node, name);
         if (made.collective == CollectiveKind::broadcast) made.root = root_of(node, made.group);
         return made;
+    }
+
+    // Ranks of some dimensions of a network alone, which generators for ASTRA-sim name so, are a group that nobody
+    // lists.
+    void require_all_dimensions(const chakra::Node& node) const {
+        const chakra::AttributeProto* const involved = attribute(node, "involved_dim");
+        if (involved == nullptr) return;
+        const auto& dimensions = involved->bool_list().values();
+        if (std::ranges::find(dimensions, false) == dimensions.end()) return;
+        refuse(node,
+               "is among the ranks of some dimensions of the network (involved_dim), and no file lists them: right "
+               "would be a pg_name and --groups");
     }
 
     // The group's first, where the file does not say.

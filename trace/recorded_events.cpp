@@ -2,11 +2,13 @@
 // Events of PyTorch's profiler: libkineto/src/output_json.cpp (github pytorch/kineto) writes the categories cpu_op,
 // user_annotation, cuda_runtime, kernel, gpu_memcpy, gpu_memset, with "External id", "correlation", "Input Dims" and
 // "Sequence number" as arguments; versions before 2022 write Operator, Runtime, Kernel, Memcpy. Where PyTorch is built
-// without Kineto, torch/autograd/profiler_util.py writes a bare list without categories and arguments.
+// without Kineto, torch/autograd/profiler_util.py writes a bare list without categories and arguments. All write
+// complete events (phase X).
 #include "trace/recorded_events.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
@@ -98,20 +100,35 @@ private:
 
     void take(const ChromeElement& element) {
         const auto phase = element.fields.text("ph");
-        if (!phase || *phase != "X") return;
-        const Category category = category_of(element.fields.text("cat").value_or(""));
+        if (!phase || (*phase != "X" && *phase != "B")) return;
+        const std::string_view cat = element.fields.text("cat").value_or("");
+        const Category category = category_of(cat);
         if (category == Category::other) return;
+        if (*phase == "B") broken("an event of phase B, which begins only: those that are complete (X) are read");
+        if (cat == "cpu_op") require_one_process(element.fields);
         const std::int64_t start = ns(element.fields, "ts"), duration = ns(element.fields, "dur");
         const std::string_view name = element.fields.text("name").value_or("");
+        const bool annotates = cat == "user_annotation";
         if (duration < 0) broken(fmt::format("\"dur\" of '{}' is negative: {} us", name, duration / 1e3));
         switch (category) {
             case Category::host:
-                return take_host(element, name, start, start + duration);
+                return take_host(element, name, annotates, start, start + duration);
             case Category::runtime:
                 events_.launches.push_back({element.args.whole("correlation").value_or(0), start, thread(element)});
                 return;
             default:
                 return take_kernel(element, name, start, start + duration, category);
+        }
+    }
+
+    // Workers that load samples and the tracks of kernels have processes of their own, but no operators.
+    void require_one_process(const FlatObject& fields) {
+        const auto process = fields.whole("pid");
+        if (!process) return;
+        if (!process_) process_ = process;
+        if (*process != *process_) {
+            broken(fmt::format("operators of process {} beside those of process {}, as of several ranks in one file",
+                               *process, *process_));
         }
     }
 
@@ -124,7 +141,8 @@ private:
         return events_.texts.number(element.fields.text("tid").value_or(""));
     }
 
-    void take_host(const ChromeElement& element, std::string_view name, std::int64_t start, std::int64_t end) {
+    void take_host(const ChromeElement& element, std::string_view name, bool annotates, std::int64_t start,
+                   std::int64_t end) {
         const FlatObject& args = element.args;
         const std::string_view shapes = args.text("Input Dims").value_or(args.text("Input dims").value_or(""));
         if (name.starts_with("gloo:") || name.starts_with("mpi:")) {
@@ -133,7 +151,7 @@ private:
                 {start, end, elements_in(shapes) * width_of(type), events_.texts.number(collective_named(name))});
             return;
         }
-        const Role role = role_of(name);
+        const Role role = role_of(name, annotates);
         events_.host.push_back({start, end, args.whole("Sequence number").value_or(-1),
                                 args.whole("External id").value_or(args.whole("external id").value_or(0)),
                                 events_.texts.number(name), events_.texts.number(shapes), thread(element), role});
@@ -163,13 +181,14 @@ private:
         const std::string_view kind = given.empty() ? collective_named(name) : given;
         kernel.collective = events_.texts.number(kind);
         kernel.ranks = args.whole("Group size").value_or(0);
+        kernel.members = events_.texts.number(args.text("Process Group Ranks").value_or(""));
         const std::int64_t in = args.whole("In msg nelems").value_or(0), out = args.whole("Out msg nelems").value_or(0);
         kernel.bytes = std::max(in, out) * width_of(args.text("dtype").value_or(""));
     }
 
     InputFile& file_;
     RecordedEvents events_;
-    std::optional<std::int64_t> last_tid_;
+    std::optional<std::int64_t> process_, last_tid_;
     std::uint32_t last_thread_ = 0;
 };
 
@@ -189,10 +208,11 @@ std::vector<std::string> Texts::taken() {
     return {std::make_move_iterator(texts_.begin()), std::make_move_iterator(texts_.end())};
 }
 
-Role role_of(std::string_view name) {
+Role role_of(std::string_view name, bool annotates) {
     if (name.starts_with("ProfilerStep")) return Role::marker;
     if (name.find("DataLoader") != std::string_view::npos) return Role::loader;
     if (name.starts_with("Optimizer.")) return Role::update;
+    if (annotates || name.starts_with("FSDP::")) return Role::annotation;
     if (name.starts_with("autograd::engine::evaluate_function")) return Role::node;
     if (name.find("::") != std::string_view::npos && !name.starts_with("torch::autograd")) return Role::call;
     return Role::wrapper;
@@ -221,6 +241,34 @@ std::string_view collective_named(std::string_view name) {
         if (name.find(spelling.part) != std::string_view::npos) return spelling.kind;
     }
     return {};
+}
+
+std::vector<std::int64_t> ranks_in(std::string_view list) {
+    std::vector<std::int64_t> ranks;
+    bool number = false;
+    for (const char c : list) {
+        if (c == '.') return {};
+        const bool digit = c >= '0' && c <= '9';
+        if (digit && !number) ranks.push_back(0);
+        if (digit) ranks.back() = std::min<std::int64_t>(ranks.back() * 10 + (c - '0'), std::int64_t{1} << 40);
+        number = digit;
+    }
+    return ranks;
+}
+
+std::string_view direction_of(std::string_view name) {
+    struct Spelling {
+        std::string_view part, direction;
+    };
+    static constexpr std::array spellings{
+        Spelling{"emset", "memset"},      Spelling{"HtoD", "HtoD"},         Spelling{"DtoH", "DtoH"},
+        Spelling{"DtoD", "DtoD"},         Spelling{"HtoH", "HtoH"},         Spelling{"PtoP", "PtoP"},
+        Spelling{"HostToDevice", "HtoD"}, Spelling{"DeviceToHost", "DtoH"}, Spelling{"DeviceToDevice", "DtoD"},
+        Spelling{"HostToHost", "HtoH"},   Spelling{"PeerToPeer", "PtoP"},   Spelling{"FillBuffer", "memset"}};
+    for (const Spelling& spelling : spellings) {
+        if (name.find(spelling.part) != std::string_view::npos) return spelling.direction;
+    }
+    return "copy";
 }
 
 RecordedEvents read_events(InputFile& file) { return EventReader(file).read(); }

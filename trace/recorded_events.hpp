@@ -27,9 +27,10 @@ private:
     std::unordered_map<std::string_view, std::uint32_t> numbers_;
 };
 
-/// What a name says of an event on the host.
-enum class Role : std::uint8_t { marker, loader, update, node, wrapper, call };
-Role role_of(std::string_view name);
+/// What a name says of an event on the host. An annotation is what a program puts around operators
+/// (record_function), whatever name it gives.
+enum class Role : std::uint8_t { marker, loader, update, node, wrapper, call, annotation };
+Role role_of(std::string_view name, bool annotates);
 
 struct HostEvent {
     std::int64_t start = 0, end = 0, sequence = -1, external = 0;
@@ -45,7 +46,7 @@ struct Launch {  // by the runtime
 struct Kernel {
     enum class Kind : std::uint8_t { compute, collective, copy };
     std::int64_t start = 0, end = 0, correlation = 0, external = 0, bytes = 0, ranks = 0;
-    std::uint32_t name = 0, collective = 0;  // of a collective: its kind
+    std::uint32_t name = 0, collective = 0, members = 0;  // of a collective: its kind, and the list of its ranks
     Kind kind = Kind::compute;
 };
 
@@ -66,6 +67,12 @@ struct RecordedEvents {
 /// "all_reduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "gloo:all_reduce", "_allgather_base"; empty: none of
 /// these.
 std::string_view collective_named(std::string_view name);
+
+/// Of "[0, 4]"; empty where the list is cut short ("[0, 1, ..., 7]") or is none.
+std::vector<std::int64_t> ranks_in(std::string_view list);
+
+/// "HtoD" of "Memcpy HtoD (Pinned -> Device)" and of ROCm's "CopyHostToDevice"; "memset", and "copy" of any other.
+std::string_view direction_of(std::string_view name);
 
 /// InputError with the byte.
 RecordedEvents read_events(InputFile& file);

@@ -35,7 +35,7 @@ public:
     Maker(const Recording& recording, std::int64_t ranks) : recording_(recording), ranks_(ranks) {
         const int step = median_step(recording);
         for (const RecordedCall& call : recording.calls)
-            if (call.step == step) calls_.push_back(&call);
+            if (call.step == step && (call.busy > 0 || !recording.on_device)) calls_.push_back(&call);
         for (const RecordedCollective& each : recording.collectives)
             if (each.step == step) collectives_.push_back(&each);
         std::ranges::sort(calls_, {}, [](const RecordedCall* call) { return call->at; });

@@ -2,11 +2,14 @@
 #include "trace/recorded_steps.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace rehearse::trace {
 
 namespace {
+
+constexpr std::int64_t before_all = std::numeric_limits<std::int64_t>::min();
 
 // Walks the events of one thread after the other, outer before inner.
 class Nesting {
@@ -29,13 +32,13 @@ private:
     void take(const HostEvent& event) {
         if (event.thread != thread_) {
             thread_ = event.thread;
-            call_end_ = inner_end_ = -1;
+            call_end_ = inner_end_ = before_all;
         }
         if (event.role == Role::marker) {
             tree_.markers.emplace_back(event.start, event.end);
             return;
         }
-        if (event.start >= call_end_ || call_end_ < 0) {
+        if (event.start >= call_end_) {
             if (starts_call(event)) open(event);
             return;
         }
@@ -45,6 +48,7 @@ private:
 
     // Nodes of PyTorch before 1.8 have no function of the engine around them.
     bool starts_call(const HostEvent& event) const {
+        if (event.role == Role::annotation) return false;
         if (event.role != Role::wrapper) return true;
         const std::string_view name = events_.texts.text(event.name);
         return name.find("Backward") != std::string_view::npos && name.find("::") == std::string_view::npos &&
@@ -65,7 +69,7 @@ private:
         tree_.calls.push_back(call);
         tree_.threads.push_back(event.thread);
         call_end_ = std::max(event.end, event.start + 1);
-        inner_end_ = -1;
+        inner_end_ = before_all;
         if (launches_ && event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
     }
 
@@ -103,7 +107,7 @@ private:
     CallTree& tree_;
     bool launches_;  // there are kernels, which ask for the operators that launched them
     std::uint32_t thread_ = 0;
-    std::int64_t call_end_ = -1, inner_end_ = -1;
+    std::int64_t call_end_ = before_all, inner_end_ = before_all;
 };
 
 // Starts of a repeating sequence of names at the end of the list: the longest that holds its period twice or more.

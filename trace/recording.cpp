@@ -51,7 +51,7 @@ public:
         if (bounds_.size() < 2) fail("no training step: no ProfilerStep#N, and no sequence of operators that repeats");
         recording_.steps.resize(bounds_.size() - 1);
         for (std::size_t i = 0; i + 1 < bounds_.size(); ++i) {
-            recording_.steps[i] = {bounds_[i], bounds_[i + 1], 0, 0};
+            recording_.steps[i] = {bounds_[i], bounds_[i + 1]};
         }
         for (RecordedCall& call : tree_.calls) call.step = step_at(call.start);
         if (recording_.on_device) {
@@ -64,6 +64,10 @@ public:
     }
 
 private:
+    using Span = std::pair<std::int64_t, std::int64_t>;
+    using Spans = std::vector<Span>;
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
+
     [[noreturn]] void fail(std::string_view what) const {
         throw InputError(fmt::format("{}: {}: {}", recording_.path, what, right));
     }
@@ -75,7 +79,7 @@ private:
 
     // --- where the host computes
     void take_host() {
-        std::vector<std::pair<std::int64_t, std::int64_t>> moving, busy;
+        Spans moving, busy;
         for (const HostCollective& each : events_.collectives) moving.emplace_back(each.start, each.end);
         const Cover collectives(moving);
         std::vector<RecordedCall*> calls;
@@ -83,42 +87,47 @@ private:
             calls.push_back(&call);
             busy.emplace_back(call.start, call.end);
         }
-        const Cover computing(busy);
         std::ranges::sort(calls, {}, &RecordedCall::start);
-        std::int64_t reached = std::numeric_limits<std::int64_t>::min();
+        std::int64_t reached = never;
         for (std::size_t i = 0; i < calls.size(); ++i) {
             RecordedCall& call = *calls[i];
             reached = std::max(reached, call.end);
             if (call.step < 0) continue;
-            const std::int64_t limit = recording_.steps[static_cast<std::size_t>(call.step)].end;
+            RecordedStep& step = recording_.steps[static_cast<std::size_t>(call.step)];
+            if (call.part == RecordedCall::Part::loader) step.loader += call.busy;
+            const std::int64_t limit = step.end;
             const std::int64_t next = i + 1 < calls.size() ? std::min(calls[i + 1]->start, limit) : limit;
             if (next > reached) call.gap = next - reached - collectives.within(reached, next);
         }
-        set_waits(collectives, computing, joined(moving, busy));
+        set_waits(moving, busy);
         for (const HostCollective& each : events_.collectives) {
-            add_collective(events_.texts.text(each.kind), each.bytes, 0, step_at(each.start), each.start, each.end);
+            add_collective({std::string{events_.texts.text(each.kind)}, whole_of(each), recording_.ranks,
+                            step_at(each.start), each.start, each.end});
         }
     }
 
-    // While something moves or computes, less while something computes.
-    void set_waits(const Cover& collectives, const Cover& computing, const Cover& either) {
+    // gloo and MPI record what a rank gives.
+    Bytes whole_of(const HostCollective& each) const {
+        const bool gathers = events_.texts.text(each.kind) == "all_gather";
+        return Bytes{static_cast<double>(each.bytes) * static_cast<double>(gathers ? recording_.ranks : 1)};
+    }
+
+    // Exposed: while something moves or computes, less while something computes.
+    void set_waits(const Spans& moving, const Spans& busy) {
+        const Cover collectives(moving), computing(busy), either(both(moving, busy));
         for (RecordedStep& step : recording_.steps) {
             step.collective = collectives.within(step.start, step.end);
             step.exposed = either.within(step.start, step.end) - computing.within(step.start, step.end);
         }
     }
 
-    static Cover joined(std::vector<std::pair<std::int64_t, std::int64_t>> a,
-                        const std::vector<std::pair<std::int64_t, std::int64_t>>& b) {
+    static Spans both(Spans a, const Spans& b) {
         a.insert(a.end(), b.begin(), b.end());
-        return Cover(std::move(a));
+        return a;
     }
 
-    void add_collective(std::string_view kind, std::int64_t bytes, std::int64_t ranks, int step, std::int64_t start,
-                        std::int64_t end) {
-        if (step < 0) return;
-        recording_.collectives.push_back({std::string{kind}, Bytes{static_cast<double>(bytes)},
-                                          ranks == 0 ? recording_.ranks : ranks, step, start, end});
+    void add_collective(RecordedCollective collective) {
+        if (collective.step >= 0) recording_.collectives.push_back(std::move(collective));
     }
 
     // --- where a device computes
@@ -149,8 +158,7 @@ private:
         std::ranges::sort(events_.launches, {}, &Launch::correlation);
         for (std::uint32_t i = 0; i < tree_.calls.size(); ++i) {
             by_thread_[tree_.threads[i]].push_back(i);
-            RecordedCall& call = tree_.calls[i];
-            if (call.part != RecordedCall::Part::loader) call.busy = 0;
+            tree_.calls[i].busy = 0;
         }
         for (RecordedInner& each : tree_.inner) each.busy = 0;
     }
@@ -158,34 +166,74 @@ private:
     void take_kernels() {
         index_launches();
         std::ranges::sort(events_.kernels, {}, &Kernel::start);
-        std::vector<std::pair<std::int64_t, std::int64_t>> moving, busy;
+        Spans moving, busy;
         for (const Kernel& kernel : events_.kernels) {
             (kernel.kind == Kernel::Kind::collective ? moving : busy).emplace_back(kernel.start, kernel.end);
         }
-        const Cover collectives(moving), computing(busy);
+        const Cover waits(both(moving, loading()));
         std::int64_t reached = events_.kernels.front().start;
-        std::vector<std::int64_t> first(recording_.steps.size() + 1, -1);
-        int last_step = -1;
+        Spans of_steps(recording_.steps.size(), {never, never});
+        int before = -1;
         for (const Kernel& kernel : events_.kernels) {
             const auto call = call_of(kernel);
-            const int step = call ? tree_.calls[*call].step : last_step;
+            const int step = call ? tree_.calls[*call].step : before;
+            if (step >= 0) extend(of_steps[static_cast<std::size_t>(step)], kernel);
             if (kernel.kind == Kernel::Kind::collective) {
-                add_collective(events_.texts.text(kernel.collective), kernel.bytes, kernel.ranks, step, kernel.start,
-                               kernel.end);
+                add_collective(collective_of(kernel, step));
                 continue;
             }
-            last_step = step;
-            if (step >= 0 && first[static_cast<std::size_t>(step)] < 0) {
-                first[static_cast<std::size_t>(step)] = kernel.start;
-            }
+            before = step;
             const std::int64_t idle = std::max<std::int64_t>(0, kernel.start - reached);
-            const std::int64_t gap = idle - (idle > 0 ? collectives.within(reached, kernel.start) : 0);
+            const std::int64_t gap = idle - waits.within(reached, kernel.start);
             const std::int64_t own = std::max<std::int64_t>(0, kernel.end - std::max(kernel.start, reached));
             reached = std::max(reached, kernel.end);
             add_kernel(kernel, call, own, gap);
         }
-        set_device_steps(first, reached);
-        set_waits(collectives, computing, joined(moving, busy));
+        set_device_steps(of_steps);
+        set_waits(moving, busy);
+        take_loading(both(moving, busy));
+    }
+
+    // From the first kernel that computes to the end of the last one of all.
+    static void extend(Span& step, const Kernel& kernel) {
+        auto& [begin, end] = step;
+        if (begin == never && kernel.kind != Kernel::Kind::collective) begin = kernel.start;
+        end = std::max(end, kernel.end);
+    }
+
+    RecordedCollective collective_of(const Kernel& kernel, int step) const {
+        RecordedCollective made{std::string{events_.texts.text(kernel.collective)},
+                                Bytes{static_cast<double>(kernel.bytes)},
+                                kernel.ranks == 0 ? recording_.ranks : kernel.ranks,
+                                step,
+                                kernel.start,
+                                kernel.end,
+                                ranks_in(events_.texts.text(kernel.members))};
+        if (std::ssize(made.members) != made.ranks) made.members.clear();
+        return made;
+    }
+
+    // While the host waits for samples.
+    Spans loading() const {
+        Spans spans;
+        for (const RecordedCall& call : tree_.calls) {
+            if (call.part == RecordedCall::Part::loader) spans.emplace_back(call.start, call.end);
+        }
+        return spans;
+    }
+
+    // A wait for samples takes what the device has nothing else to do meanwhile.
+    void take_loading(const Spans& occupied) {
+        const Cover others(occupied), all(both(occupied, loading()));
+        for (RecordedCall& call : tree_.calls) {
+            if (call.part != RecordedCall::Part::loader) continue;
+            const std::int64_t alone = call.end - call.start - others.within(call.start, call.end);
+            if (call.busy == 0) call.at = call.end - alone;
+            call.busy += alone;
+        }
+        for (RecordedStep& step : recording_.steps) {
+            step.loader = all.within(step.start, step.end) - others.within(step.start, step.end);
+        }
     }
 
     void add_kernel(const Kernel& kernel, std::optional<std::uint32_t> call, std::int64_t own, std::int64_t gap) {
@@ -206,10 +254,7 @@ private:
 
     void add_copy(const Kernel& kernel) {
         const std::string_view name = events_.texts.text(kernel.name);
-        const std::size_t arrow =
-            name.find("Memset") != std::string_view::npos ? std::string_view::npos : name.find("to");
-        const std::string direction{arrow == std::string_view::npos || arrow == 0 ? std::string_view{"memset"}
-                                                                                  : name.substr(arrow - 1, 4)};
+        const std::string direction{direction_of(name)};
         RecordedCopies& copies = copies_[direction];
         copies.direction = direction;
         ++copies.count;
@@ -217,13 +262,14 @@ private:
         copies.time += Seconds{static_cast<double>(kernel.end - kernel.start) * 1e-9};
     }
 
-    // A step of the device lasts from its first kernel to the next one's.
-    void set_device_steps(const std::vector<std::int64_t>& first, std::int64_t last_end) {
+    // A step of the device lasts from its first kernel to the next one's; the last one as long as anything of it does.
+    void set_device_steps(const Spans& of_steps) {
         for (std::size_t i = 0; i < recording_.steps.size(); ++i) {
             RecordedStep& step = recording_.steps[i];
-            if (first[i] < 0) fail(fmt::format("step {} has no kernel whose operator is known", i + 1));
-            step.start = first[i];
-            step.end = i + 1 < recording_.steps.size() ? first[i + 1] : last_end;
+            const auto& [begin, end] = of_steps[i];
+            if (begin == never) fail(fmt::format("step {} has no kernel whose operator is known", i + 1));
+            step.start = begin;
+            step.end = i + 1 < recording_.steps.size() ? of_steps[i + 1].first : std::max(end, step.end);
         }
     }
 
@@ -273,8 +319,10 @@ Timeline timeline_of(const Recording& recording) {
         return made;
     };
     for (const RecordedCall& call : recording.calls) {
-        Event made = event(call.start, call.end, call.step,
-                           call.part == RecordedCall::Part::loader ? Stream::io : Stream::compute);
+        if (recording.on_device && call.busy == 0) continue;  // it launched nothing, or waited beside other work
+        const std::int64_t end = recording.on_device ? call.at + call.busy : call.end;
+        Event made =
+            event(call.at, end, call.step, call.part == RecordedCall::Part::loader ? Stream::io : Stream::compute);
         made.step = recording.name_of(call);
         made.pass = to_string(call.part);
         timeline.events.push_back(std::move(made));

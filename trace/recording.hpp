@@ -15,7 +15,8 @@ namespace rehearse::trace {
 /// negative or no numbers; or no operator or no whole step in it.
 Recording read_recording(const std::string& path);
 
-/// Its calls and collectives as events, named by what the framework calls them.
+/// Its calls and collectives as events, named by what the framework calls them. On a device a call is where its kernels
+/// begin, as long as they take; one that launched none is left out.
 Timeline timeline_of(const Recording& recording);
 
 }  // namespace rehearse::trace

@@ -50,17 +50,88 @@ constexpr std::array words{
     Word{"both_directions", Measure::both_directions},
 };
 
+// What a unit counts.
+enum class Counts { time, samples, share, operations, operations_each, bytes };
+
+std::string_view word_of(Counts counts) {
+    switch (counts) {
+        case Counts::time:
+            return "a time (s, ms, min, h)";
+        case Counts::samples:
+            return "samples a second (samples/s, images/s)";
+        case Counts::share:
+            return "a share (%, x)";
+        case Counts::operations:
+            return "operations a second (TF/s, PF/s)";
+        case Counts::operations_each:
+            return "operations a second and device (TF/s/GPU)";
+        case Counts::bytes:
+            return "bytes a second (GB/s, MB/s)";
+    }
+    return "";
+}
+
 struct Unit {
     std::string_view text;
     double value;
+    Counts counts;
 };
-constexpr std::array units{
-    Unit{"s", 1},           Unit{"ms", 1e-3},       Unit{"us", 1e-6},       Unit{"min", 60},      Unit{"h", 3600},
-    Unit{"days", 86400},    Unit{"%", 0.01},        Unit{"x", 1},           Unit{"samples/s", 1}, Unit{"images/s", 1},
-    Unit{"sequences/s", 1}, Unit{"tokens/s", 1},    Unit{"GF/s", 1e9},      Unit{"TF/s", 1e12},   Unit{"PF/s", 1e15},
-    Unit{"EF/s", 1e18},     Unit{"TF/s/GPU", 1e12}, Unit{"PF/s/GPU", 1e15}, Unit{"TFLOPS", 1e12}, Unit{"GB/s", 1e9},
-    Unit{"MB/s", 1e6},      Unit{"hours", 3600},
-};
+constexpr std::array units{Unit{"s", 1, Counts::time},
+                           Unit{"ms", 1e-3, Counts::time},
+                           Unit{"us", 1e-6, Counts::time},
+                           Unit{"min", 60, Counts::time},
+                           Unit{"h", 3600, Counts::time},
+                           Unit{"hours", 3600, Counts::time},
+                           Unit{"days", 86400, Counts::time},
+                           Unit{"%", 0.01, Counts::share},
+                           Unit{"x", 1, Counts::share},
+                           Unit{"samples/s", 1, Counts::samples},
+                           Unit{"images/s", 1, Counts::samples},
+                           Unit{"sequences/s", 1, Counts::samples},
+                           Unit{"tokens/s", 1, Counts::samples},
+                           Unit{"GF/s", 1e9, Counts::operations},
+                           Unit{"TF/s", 1e12, Counts::operations},
+                           Unit{"TFLOPS", 1e12, Counts::operations},
+                           Unit{"PF/s", 1e15, Counts::operations},
+                           Unit{"EF/s", 1e18, Counts::operations},
+                           Unit{"TF/s/GPU", 1e12, Counts::operations_each},
+                           Unit{"PF/s/GPU", 1e15, Counts::operations_each},
+                           Unit{"GB/s", 1e9, Counts::bytes},
+                           Unit{"MB/s", 1e6, Counts::bytes}};
+
+// "min" of "min (of 16)"; nothing where it is not known.
+const Unit* unit_of(const PublishedRow& row) {
+    const std::string& written = row.text("unit");
+    const auto unit = std::ranges::find(units, std::string_view{written}.substr(0, written.find(' ')), &Unit::text);
+    return unit == units.end() ? nullptr : &*unit;
+}
+
+Counts counted_by(Measure measure) {
+    switch (measure) {
+        case Measure::throughput:
+            return Counts::samples;
+        case Measure::flop_rate:
+            return Counts::operations;
+        case Measure::flop_rate_per_device:
+            return Counts::operations_each;
+        case Measure::efficiency:
+        case Measure::flop_efficiency:
+        case Measure::speedup:
+            return Counts::share;
+        case Measure::bus_bandwidth:
+        case Measure::bandwidth:
+        case Measure::both_directions:
+            return Counts::bytes;
+        default:
+            return Counts::time;
+    }
+}
+
+// A metric that is one device's says so itself.
+bool is_in(Measure measure, const Unit& unit) {
+    return unit.counts == counted_by(measure) ||
+           (measure == Measure::flop_rate_per_device && unit.counts == Counts::operations);
+}
 
 double number_of(const ReplaySettings& settings, std::string_view name) {
     const auto found = settings.find(name);
@@ -86,11 +157,16 @@ std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings&
     return std::nullopt;
 }
 
+std::string wrong_unit(const PublishedRow& row, Measure measure) {
+    const Unit* const unit = unit_of(row);
+    if (unit == nullptr || is_in(measure, *unit)) return {};
+    return fmt::format("a '{}' is {}, not '{}'", row.text("metric"), word_of(counted_by(measure)), row.text("unit"));
+}
+
 Metric metric_of(const PublishedRow& row, const ReplaySettings& settings, Measure measure) {
-    const std::string& written = row.text("unit");
-    const std::string_view word = std::string_view{written}.substr(0, written.find(' '));
-    const auto unit = std::ranges::find(units, word, &Unit::text);
-    if (unit == units.end()) throw InputError(fmt::format("unit '{}' is not known", written));
+    const Unit* const unit = unit_of(row);
+    if (unit == nullptr) throw InputError(fmt::format("unit '{}' is not known", row.text("unit")));
+    if (!is_in(measure, *unit)) throw InputError(wrong_unit(row, measure));
     Metric y{.measure = measure, .unit = unit->value};
     y.dataset = number_of(settings, "dataset");
     if (const double epochs = number_of(settings, "epochs"); epochs > 0) y.epochs = epochs;

@@ -33,6 +33,10 @@ bool is_collective(Measure measure);
 /// Nothing for a metric that a simulated step does not answer (accuracies, ratios of systems).
 std::optional<Measure> measure_of(const PublishedRow& row, const ReplaySettings& settings);
 
+/// What is wrong with a figure whose unit is known and counts something else than the measure, as a time in images/s;
+/// empty: nothing.
+std::string wrong_unit(const PublishedRow& row, Measure measure);
+
 /// One step of a run, as simulated.
 struct StepResult {
     Seconds step;

@@ -9,6 +9,7 @@
 #include "core/text.hpp"
 #include "match/pattern.hpp"
 #include "models/csv.hpp"
+#include "validate/measure.hpp"
 #include "validate/published_files.hpp"
 #include "validate/replay_rules.hpp"
 
@@ -68,6 +69,10 @@ std::vector<PublishedRow> read_published(std::string_view text, const std::strin
         if (!row.text("n_devices").empty()) row.devices = csv.whole(i, "n_devices", 1);
         row.value = csv.positive(i, "value");
         check_own(row);
+        const std::optional<Measure> measure = measure_of(row, {});
+        if (measure && row.text("run.measure").empty()) {
+            if (const std::string wrong = wrong_unit(row, *measure); !wrong.empty()) csv.fail(i, wrong);
+        }
         rows.push_back(std::move(row));
     }
     return rows;

@@ -23,7 +23,8 @@ struct PublishedRow {
     std::optional<double> number(std::string_view column) const;  // nothing when empty; InputError when no number
 };
 
-/// InputError with file and line when a column is missing or a figure is no positive number. Columns: id, system,
+/// InputError with file and line when a column is missing, a figure is no positive number, or its unit does not count
+/// what its metric does. Columns: id, system,
 /// machine, device, n_devices, model, precision, strategy, batch_per_device, global_batch, metric, value, unit, extra,
 /// provenance; others are kept. Columns "run.network", "run.machine", "run.plan", ... are settings of the row itself
 /// (validate/replay_rules.hpp) and need a "run.why"; InputError for one that is no setting.

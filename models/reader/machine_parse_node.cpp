@@ -94,6 +94,17 @@ std::vector<std::pair<int, int>> ends(Reader& reader, const NodeKind& node) {
     return pairs;
 }
 
+// Links side by side are one with their sum: a way goes over one link between two vertices.
+void require_one_link(const Reader& row, const NodeKind& node, std::pair<int, int> ends) {
+    const auto joins = [&](const NodeLink& link) {
+        return std::minmax(link.a, link.b) == std::minmax(ends.first, ends.second);
+    };
+    if (std::ranges::none_of(node.links, joins)) return;
+    const auto name = [&](int vertex) { return node.vertices[static_cast<std::size_t>(vertex)].name; };
+    row.fail(fmt::format("a second link joins '{}' and '{}': write one with the sum of their bandwidths",
+                         name(ends.first), name(ends.second)));
+}
+
 void parse_links(Reader& reader, NodeKind& node, bool detected) {
     for (Reader& row : reader.tables("link", fmt::format("node '{}': link", node.name))) {
         const auto pairs = ends(row, node);
@@ -101,7 +112,10 @@ void parse_links(Reader& reader, NodeKind& node, bool detected) {
             detected ? row.figure_if_given<Bandwidth>("bandwidth") : row.figure<Bandwidth>("bandwidth");
         const auto latency = row.figure_if_given<Seconds>("latency");
         row.done();
-        for (const auto& [a, b] : pairs) node.links.push_back({a, b, bandwidth, latency});
+        for (const auto& [a, b] : pairs) {
+            require_one_link(row, node, {a, b});
+            node.links.push_back({a, b, bandwidth, latency});
+        }
     }
 }
 

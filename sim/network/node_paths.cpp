@@ -49,15 +49,16 @@ Graph graph_of(const NodeKind& kind, double rate, double stretch, const std::set
 struct Reached {
     int hops = -1;  // not reached
     Seconds latency;
+    PerByte slowest;  // of its links
     int before = -1;
     const Edge* by = nullptr;
 };
 
 // Breadth first, level by level, so that the first way found has the fewest hops; within a level the least latency
-// wins.
+// wins, then the widest way.
 std::vector<Reached> reach(const Graph& graph, const NodeKind& kind, int from) {
     std::vector<Reached> reached(graph.size());
-    reached[static_cast<std::size_t>(from)] = {0, Seconds{0}, -1, nullptr};
+    reached[static_cast<std::size_t>(from)] = {0, Seconds{0}, PerByte{0}, -1, nullptr};
     std::vector<int> level{from};
     while (!level.empty()) {
         std::vector<int> next;
@@ -67,9 +68,13 @@ std::vector<Reached> reach(const Graph& graph, const NodeKind& kind, int from) {
             for (const Edge& edge : graph[static_cast<std::size_t>(v)]) {
                 Reached& there = reached[static_cast<std::size_t>(edge.to)];
                 const Seconds latency = here.latency + edge.latency;
-                if (there.hops >= 0 && (there.hops <= here.hops || there.latency <= latency)) continue;
-                if (there.hops < 0) next.push_back(edge.to);
-                there = {here.hops + 1, latency, v, &edge};
+                const PerByte slowest = std::max(here.slowest, edge.cost);
+                const bool known = there.hops >= 0;
+                const bool nearer = there.hops == here.hops + 1 &&
+                                    std::tuple{latency, slowest} < std::tuple{there.latency, there.slowest};
+                if (known && !nearer) continue;
+                if (!known) next.push_back(edge.to);
+                there = {here.hops + 1, latency, slowest, v, &edge};
             }
         }
         level = std::move(next);

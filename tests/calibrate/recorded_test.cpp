@@ -219,6 +219,25 @@ TEST(Recorded, TheOptimizersCallsAreOneEventBesideNoOther) {
     }
 }
 
+// A call of 1 us, and 1 us idle behind it, as a wait for samples; the device beside it had nothing to do for as long.
+TEST(Recorded, AWaitForSamplesIsInTheTimelineAndInNoPrice) {
+    Recorder recorder(4);
+    Recording& recording = recorder.recording();
+    for (RecordedCall& call : recording.calls) {
+        if (recording.name_of(call) == "aten::mystery") call.part = Part::loader;
+    }
+    for (RecordedStep& step : recording.steps) step.loader = us;
+    const Schedule schedule = network();
+    const MatchedRecording found = matched({&recording, 1}, schedule, named_steps(schedule));
+    EXPECT_NEAR(found.shares.loader, 1e-6, 1e-12);
+    EXPECT_NEAR(found.computing(), 63e-6, 1e-12);
+    const auto wait = std::ranges::find(found.timeline.events, Stream::io, &Event::stream);
+    ASSERT_NE(wait, found.timeline.events.end());
+    EXPECT_EQ(wait->pass, "load");
+    EXPECT_NEAR((wait->end - wait->start).value, 2e-6, 1e-12);
+    EXPECT_NEAR(summarize(found.timeline).step.value, 64e-6, 1e-12);
+}
+
 // Who compares timelines leaves the first of three or more iterations out: it is the warm-up, which is gone already.
 TEST(Recorded, TheWarmUpIsLeftOutOnce) {
     const Schedule schedule = network();
@@ -329,13 +348,30 @@ TEST(Recorded, CollectivesBecomeMessagesOfARing) {
     a.collectives = {{"all_reduce", Bytes{1e6}, 4, 0, 0, 90 * us}};
     b.collectives = {{"all_reduce", Bytes{1e6}, 4, 0, 30 * us, 90 * us}};
     const std::array<Recording, 2> both{a, b};
-    const std::vector<RecordedMessage> messages = messages_of(both);
+    const std::vector<RecordedMessage> messages = messages_of(both, 4);
     ASSERT_EQ(messages.size(), 1U);
     EXPECT_NEAR(messages[0].time.value, 60e-6, 1e-12);
     EXPECT_NEAR(messages[0].bus.value, 1e6 / 60e-6 * 1.5, 1);
     ASSERT_EQ(messages[0].samples.size(), 1U);
     EXPECT_NEAR(messages[0].samples[0].size.value, 250e3, 1e-6);
     EXPECT_NEAR(messages[0].samples[0].one_way.value, 10e-6, 1e-12);
+}
+
+// Of 8 ranks on nodes of 4: those of a node, one of each node, all, and two that nobody lists; six fill no two nodes.
+TEST(Recorded, CollectivesAreWhereTheirRanksAre) {
+    Recording recording;
+    recording.ranks = 8;
+    const auto hosts = [&](std::int64_t ranks, std::vector<std::int64_t> members) {
+        recording.collectives = {{"all_reduce", Bytes{1e6}, ranks, 0, 0, 90 * us, std::move(members)}};
+        return messages_of({&recording, 1}, 4).at(0).hosts;
+    };
+    EXPECT_EQ(hosts(4, {4, 5, 6, 7}), 1);
+    EXPECT_EQ(hosts(2, {1, 5}), 2);
+    EXPECT_EQ(hosts(8, {}), 2);
+    EXPECT_EQ(hosts(2, {}), 0);
+    EXPECT_EQ(hosts(6, {0, 1, 2, 3, 4, 5}), 6);
+    recording.ranks = 4;
+    EXPECT_EQ(hosts(2, {}), 1) << "the whole job fits a node";
 }
 
 }  // namespace

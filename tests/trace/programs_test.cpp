@@ -107,6 +107,23 @@ TEST_F(Programs, AreReadFromBytesWrittenByHand) {
     EXPECT_EQ(first.bytes, Bytes{64});
 }
 
+// bool_list 28 (tag 226, 1), of packed values 1: the first dimension of two.
+TEST_F(Programs, AmongTheRanksOfSomeDimensionsAreRefused) {
+    const std::string head = std::string{"\x07\x0a\x05"} + "1.0.0";
+    const std::string size = std::string{"\x52\x0d\x0a\x09"} + "comm_size" + "\x48\x40";
+    const std::string type = std::string{"\x52\x0d\x0a\x09"} + "comm_type" + std::string{"\x48\x07"};
+    const auto read_with = [&](char second) {
+        const std::string dimensions =
+            std::string{"\x52\x15\x0a\x0c"} + "involved_dim" + std::string{"\xe2\x01\x04\x0a\x02\x01"} + second;
+        const std::string node = std::string{"\x08\x05\x12\x01"} + "a" + "\x18\x07" + size + type + dimensions;
+        const std::string file = write("0.et", head + static_cast<char>(node.size()) + node);
+        return read_chakra({file, file}, "");
+    };
+    EXPECT_EQ(read_with('\1').ranks[0].size(), 1U);
+    EXPECT_THAT([&] { read_with('\0'); },
+                ThrowsMessage<InputError>(HasSubstr("node 5 'a': is among the ranks of some dimensions")));
+}
+
 TEST_F(Programs, OfChakraAreRefusedWithTheirByte) {
     write_programs(example(), prefix(), ProgramFormat::chakra);
     const std::string whole = read_file(prefix() + ".1.et");
@@ -197,6 +214,20 @@ TEST_F(Programs, AreMadeOfRecordingsOfAllRanks) {
             EXPECT_NEAR(nodes[i].time.value, expected[i].time.value, 1e-15);
         }
     }
+}
+
+// Calls without kernels, and waits that other work hides, are nothing that a device does.
+TEST_F(Programs, OfADeviceAreMadeOfWhatItDoes) {
+    std::vector<Recording> recordings{recorded(0), recorded(1)};
+    for (Recording& recording : recordings) {
+        recording.on_device = true;
+        RecordedCall nothing = recording.calls[1];
+        nothing.busy = nothing.gap = 0;
+        recording.calls.insert(recording.calls.begin() + 2, nothing);
+        nothing.part = RecordedCall::Part::loader;
+        recording.calls.insert(recording.calls.begin() + 1, nothing);
+    }
+    for (const std::vector<ProgramNode>& nodes : programs_of(recordings).ranks) EXPECT_EQ(nodes.size(), 4U);
 }
 
 TEST_F(Programs, OfRecordingsThatDoNotTellEnoughAreRefused) {

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "tests/trace/timelines.hpp"
+#include "trace/recorded_events.hpp"
 #include "trace/recording.hpp"
 #include "trace/trace.hpp"
 
@@ -36,10 +37,10 @@ std::string file_of(const std::string& events, std::string_view job = R"("rank":
 
 // Two steps of 100 us. On the device, from the first kernel of each:
 //   conv 10..30   (idle 10)   relu 40..50   dgrad 50..60  wgrad 60..90   all-reduce 95..105 while nothing computes
-std::string two_steps() {
+std::string two_steps(double begin = 0) {
     std::string events;
     for (int step = 0; step < 2; ++step) {
-        const double t = 100.0 * step;
+        const double t = begin + 100.0 * step;
         const int id = 10 * step;
         events += fmt::format(
             R"({{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{}","pid":1,"tid":7,"ts":{},"dur":100,"args":{{}}}},)",
@@ -112,6 +113,110 @@ TEST_F(Recorded, StepsOfADeviceBeginWithTheirFirstKernel) {
     EXPECT_EQ(recording.collectives[0].ranks, 4);
 }
 
+// Times are those of any clock: a trace may begin below zero.
+TEST_F(Recorded, TimesBelowZeroAreTimes) {
+    const Recording after = read(file_of(two_steps())), before = read(file_of(two_steps(-1000)));
+    ASSERT_EQ(before.calls.size(), 6U);
+    for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(before.calls[i].busy, after.calls[i].busy);
+        EXPECT_EQ(before.calls[i].start, after.calls[i].start - 1'000'000);
+    }
+    EXPECT_EQ(before.steps[0].start, -990'000);
+}
+
+std::string annotation(std::string_view name, double ts, double dur, int thread = 7) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"user_annotation","name":"{}","pid":1,"tid":{},"ts":{},"dur":{},"args":{{}}}},)", name,
+        thread, ts, dur);
+}
+
+// A thread of the host waits for samples from 0.5 to 8 of each step. Of the second, the device computes until 90 and
+// from 110 on, and sums from 95 to 105.
+TEST_F(Recorded, AWaitForSamplesBesideTheDeviceCountsWhereItDoesNothingElse) {
+    std::string loading = two_steps();
+    for (const double t : {0.0, 100.0}) loading += annotation("enumerate(DataLoader)#_Iter.__next__", t + 0.5, 7.5, 8);
+    const Recording recording = read(file_of(loading));
+    ASSERT_EQ(recording.calls.size(), 8U);
+    const RecordedCall &wait = recording.calls[4], &conv = recording.calls[5];
+    EXPECT_EQ(wait.part, RecordedCall::Part::loader);
+    EXPECT_EQ(wait.busy, 3'000);  // 100.5 to 108, of which the sum takes 4.5
+    EXPECT_EQ(wait.at, 105'000);
+    EXPECT_EQ(conv.gap, 7'000);  // 90 to 110, less the sum and the rest of the wait
+    EXPECT_EQ(recording.steps[0].loader, 3'000);
+    const Recording hidden = read(file_of(loading + kernel("still_going", 90, 20, 5)));
+    EXPECT_EQ(hidden.calls[4].busy, 0) << "the device computes all the while";
+    EXPECT_EQ(hidden.steps[0].loader, 0);
+    for (const Event& event : timeline_of(hidden).events)
+        EXPECT_TRUE(event.iteration == 0 || event.stream != Stream::io);
+}
+
+// The last step's sum ends at 205, its mark at 200; of a step that is marked longer, its mark.
+TEST_F(Recorded, TheLastStepOfADeviceEndsWithAllThatIsOfIt) {
+    EXPECT_EQ(read(file_of(two_steps())).steps[1].end, 205'000);
+    std::string longer = two_steps();
+    longer.replace(longer.rfind("\"dur\":100,"), 10, "\"dur\":130,");
+    EXPECT_EQ(read(file_of(longer)).steps[1].end, 230'000);
+}
+
+// Calls stand where their kernels do, from the first one on, at 10; flatten launched none.
+TEST_F(Recorded, OnADeviceTheTimelineIsThatOfTheKernels) {
+    const Timeline timeline = timeline_of(read(file_of(two_steps() + host("aten::flatten", 16, 2, 50))));
+    std::vector<std::string> steps;
+    for (const Event& event : timeline.events) {
+        if (event.iteration == 0)
+            steps.push_back(
+                fmt::format("{} {:.0f} {:.0f}", event.step, event.start.value * 1e6, event.end.value * 1e6));
+    }
+    EXPECT_THAT(steps,
+                ElementsAre("aten::conv2d 0 20", "aten::relu 30 40",
+                            "autograd::engine::evaluate_function: ConvolutionBackward0 40 80", "all_reduce 85 95"));
+}
+
+TEST_F(Recorded, WhatAProgramPutsAroundOperatorsIsNone) {
+    const std::string around = annotation("model::forward", 0.5, 17) + annotation("FSDP::pre_forward", 0.6, 0.2) +
+                               annotation("MyBackward", 19, 30);
+    const Recording recording = read(file_of(around + two_steps()));
+    ASSERT_EQ(recording.calls.size(), 6U);
+    EXPECT_EQ(recording.name_of(recording.calls[0]), "aten::conv2d");
+    EXPECT_EQ(role_of("FSDP::pre_forward", false), Role::annotation) << "as PyTorch before 2.0 wrote it";
+}
+
+// Where a group's ranks are cut short, nobody knows them.
+TEST_F(Recorded, GroupsOfCollectivesAreReadWhereTheyAreListed) {
+    const auto put_ranks = [&](std::string_view ranks) {
+        std::string text = two_steps();
+        const std::string_view size = "\"Group size\":4";
+        for (std::size_t at = text.find(size); at != std::string::npos; at = text.find(size, at + size.size()))
+            text.insert(at + size.size(), fmt::format(",\"Process Group Ranks\":{}", ranks));
+        return read(file_of(text)).collectives.front().members;
+    };
+    EXPECT_THAT(put_ranks(R"("[0, 2, 4, 6]")"), ElementsAre(0, 2, 4, 6));
+    EXPECT_THAT(put_ranks("[0, 2, 4, 6]"), ElementsAre(0, 2, 4, 6));
+    EXPECT_THAT(put_ranks(R"("[0, 1, ..., 6]")"), ElementsAre());
+}
+
+// Of 4 ranks: each gives 1,000 numbers, and has 4,000 in the end; a sum is of what each gives.
+TEST_F(Recorded, GatheredByGlooIsWhatAllRanksGive) {
+    std::string events = annotation("ProfilerStep#1", 0, 50) + host("aten::mm", 1, 5, 1);
+    for (const std::string_view name : {"gloo:all_gather", "gloo:all_reduce"}) {
+        events += fmt::format(
+            R"({{"ph":"X","cat":"cpu_op","name":"{}","pid":1,"tid":9,"ts":{},"dur":5,"args":{{"Input Dims":[[1000]],"Input type":["float"]}}}},)",
+            name, name.ends_with("gather") ? 10 : 20);
+    }
+    const Recording recording = read(file_of(events));
+    ASSERT_EQ(recording.collectives.size(), 2U);
+    EXPECT_EQ(recording.collectives[0].bytes, Bytes{16'000});
+    EXPECT_EQ(recording.collectives[1].bytes, Bytes{4'000});
+}
+
+TEST(RecordedCopies, AreNamedByTheirDirection) {
+    EXPECT_EQ(direction_of("Memcpy HtoD (Pinned -> Device)"), "HtoD");
+    EXPECT_EQ(direction_of("CopyHostToDevice"), "HtoD");
+    EXPECT_EQ(direction_of("CopyDeviceToHost"), "DtoH");
+    EXPECT_EQ(direction_of("Memset (Device)"), "memset");
+    EXPECT_EQ(direction_of("something"), "copy");
+}
+
 // Without numbers of operators: launches of the runtime say by whose thread and when.
 TEST_F(Recorded, LaunchesOfTheRuntimeSayWhoseKernelsThereAre) {
     std::string events =
@@ -163,6 +268,12 @@ TEST_F(Recorded, SaysAtWhichByteATraceIsBroken) {
     EXPECT_THAT(refusal(negative), HasSubstr("\"dur\" of 'aten::conv2d' is negative: -3 us"));
     EXPECT_THAT(refusal(negative), testing::ContainsRegex("broken at byte [0-9]+"));
     EXPECT_THAT(refusal(file_of("")), HasSubstr("no operator"));
+    std::string begun = whole;
+    begun.replace(begun.find("\"ph\":\"X\",\"cat\":\"cpu_op\""), 8, "\"ph\":\"B\"");
+    EXPECT_THAT(refusal(begun), HasSubstr("phase B, which begins only"));
+    std::string merged = two_steps();
+    merged.replace(merged.rfind("\"pid\":1,"), 8, "\"pid\":2,");
+    EXPECT_THAT(refusal(file_of(merged)), HasSubstr("operators of process 2 beside those of process 1"));
     EXPECT_THAT(refusal(file_of(host("aten::mm", 0, 1, 1))), HasSubstr("no training step"));
     EXPECT_THAT(refusal(file_of(two_steps(), R"("rank":4,"world_size":4)")), HasSubstr("rank 4 of 4"));
 }

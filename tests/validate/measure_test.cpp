@@ -79,7 +79,11 @@ TEST(Measure, IsNamedByTheMetricOrASetting) {
     EXPECT_DOUBLE_EQ(y.dataset, 1281167);
     EXPECT_THAT([&] { (void)metric_of(row, {}, Measure::epoch); },
                 ThrowsMessage<InputError>(HasSubstr("how many samples an epoch has is not said")));
+    row.columns["unit"] = "images/s";
     EXPECT_DOUBLE_EQ(metric_of(row, {{"counted", "100/70"}}, Measure::throughput).counted, 100.0 / 70);
+    row.columns["unit"] = "min (of 16)";
+    EXPECT_THAT([&] { (void)metric_of(row, {}, Measure::throughput); },
+                ThrowsMessage<InputError>(HasSubstr("is samples a second (samples/s, images/s), not 'min (of 16)'")));
     row.columns["metric"] = "top1_accuracy";
     EXPECT_EQ(measure_of(row, {}), std::nullopt);
 }

@@ -51,6 +51,10 @@ TEST(PublishedRows, SayWhereAndWhatIsWrong) {
     EXPECT_THAT(read("id,system\na,b\n"), ThrowsMessage<InputError>(HasSubstr("t.csv:1: no column 'machine'")));
     EXPECT_THAT(read(header + "a,S,M,D,8,N,fp32,DP,1,8,throughput,fast,samples/s,,read\n"),
                 ThrowsMessage<InputError>(HasSubstr("t.csv:2: value is 'fast'")));
+    EXPECT_THAT(
+        read(header + "a,S,M,D,8,N,fp32,DP,1,8,step_time,0.1,images/s,,read\n"),
+        ThrowsMessage<InputError>(HasSubstr("t.csv:2: a 'step_time' is a time (s, ms, min, h), not 'images/s'")));
+    EXPECT_NO_THROW(read(header + "a,S,M,D,8,N,fp32,DP,1,8,step_time,0.1,s (of 16),,read\n")());
     EXPECT_THAT(read(header + "a,S,M,D,none,N,fp32,DP,1,8,throughput,1,samples/s,,read\n"),
                 ThrowsMessage<InputError>(HasSubstr("n_devices is 'none'")));
 }
