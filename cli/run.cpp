@@ -14,6 +14,7 @@
 #include "cli/tuned.hpp"
 #include "core/error.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/precision.hpp"
 #include "run/limits.hpp"
 #include "run/train.hpp"
 #include "trace/trace.hpp"
@@ -36,6 +37,37 @@ void check_growth(const RunOptions& options) {
         throw InputError(
             "--grow: not with --checkpoint, --resume, --stop-file, --target-loss, --tune-learners or --patience, which "
             "are of one network");
+    }
+}
+
+/// An option that changes nothing without what it belongs to.
+struct Belonging {
+    const char* option;
+    const char* of;
+    bool (*there)(const RunOptions& options);
+};
+
+bool has_moments_of_squares(const RunOptions& o) { return o.job.optimizer != Optimizer::sgd; }
+bool reads_h5(const RunOptions& o) { return o.run.data.ends_with(".h5") || o.run.data.ends_with(".hdf5"); }
+bool reads_file(const RunOptions& o) { return reads_h5(o) || o.run.data.starts_with("idx:"); }
+bool tunes_learners(const RunOptions& o) { return o.most_learners > 0; }
+
+constexpr Belonging belongings[] = {
+    {"--beta2", "of --optimizer adam or lamb", has_moments_of_squares},
+    {"--epsilon", "of --optimizer adam or lamb", has_moments_of_squares},
+    {"--loss-scale", "of --precision fp16, mixed or autocast, which scale their losses",
+     [](const RunOptions& o) { return scales_loss(o.job.precision); }},
+    {"--target-samples", "of --target-loss", [](const RunOptions& o) { return o.run.target_loss > 0; }},
+    {"--gain", "of --tune-learners", tunes_learners},
+    {"--tuning-steps", "of --tune-learners", tunes_learners},
+    {"--order", "of the samples of a file: --data idx:FOLDER or FILE.h5", reads_file},
+    {"--ignore-label", "of --data FILE.h5", reads_h5},
+    {"--checkpoint-every", "of --checkpoint", [](const RunOptions& o) { return !o.run.checkpoint.empty(); }},
+};
+
+void check_belongings(const CommandLine& app, const RunOptions& options) {
+    for (const Belonging& each : belongings) {
+        if (app.has(each.option) && !each.there(options)) throw InputError(fmt::format("{}: {}", each.option, each.of));
     }
 }
 
@@ -98,11 +130,12 @@ void print_plan_help() {
     for (const run::Limit& limit : run::limits()) std::cout << fmt::format("  {}: {}\n", limit.what, limit.why);
 }
 
-int start(const RunOptions& options) {
+int start(const CommandLine& app, const RunOptions& options) {
     if (options.job.plan == "help") {
         print_plan_help();
         return good;
     }
+    check_belongings(app, options);
     check(options);
     int argc = 0;
     char** argv = nullptr;
@@ -227,7 +260,7 @@ Run add_run(CommandLine& app) {
                    "write the measured timeline, of the last 1000 steps (.pftrace, .json or .csv)")
         ->option_text("FILE");
     add_common(app, options->common);
-    return [options] { return start(*options); };
+    return [options, &app] { return start(app, *options); };
 }
 
 }  // namespace rehearse::cli

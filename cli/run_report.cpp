@@ -19,12 +19,15 @@ namespace rehearse::cli {
 
 namespace {
 
+/// Null where a training has diverged.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
 Json steps_of(const run::Result& result) {
     Json steps = Json::array();
     for (std::size_t i = 0; i < result.steps.size(); ++i) {
         const run::StepReport& s = result.steps[i];
         steps.push_back({{"step", result.first_step + static_cast<int>(i)},
-                         {"loss", s.loss},
+                         {"loss", finite(s.loss)},
                          {"seconds", s.seconds.value},
                          {"samples_per_s", s.samples_per_s},
                          {"exposed_comm_s", s.exposed_comm.value},
@@ -99,10 +102,10 @@ void add_architecture(Report& report, const Schedule& schedule, const run::Resul
     for (const run::MixedOperators& mixed : run::mixed_operators(schedule.classes.front(), result.weights)) {
         const auto most = std::ranges::max_element(mixed.shares) - mixed.shares.begin();
         Json shares = Json::object();
-        for (std::size_t i = 0; i < mixed.shares.size(); ++i) shares[mixed.operators[i]] = mixed.shares[i];
+        for (std::size_t i = 0; i < mixed.shares.size(); ++i) shares[mixed.operators[i]] = finite(mixed.shares[i]);
         report.document["architecture"].push_back({{"layer", mixed.layer},
                                                    {"operator", mixed.operators[static_cast<std::size_t>(most)]},
-                                                   {"share", mixed.shares[static_cast<std::size_t>(most)]},
+                                                   {"share", finite(mixed.shares[static_cast<std::size_t>(most)])},
                                                    {"shares", std::move(shares)}});
     }
     report.tables.push_back({"architecture",
@@ -118,7 +121,7 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
     report.document["precision"] = to_string(schedule.precision);
     if (!speaks_live(options)) report.document["steps"] = steps_of(result);
     report.document["samples"] = result.samples;
-    if (options.run.target_loss > 0) report.document["target_reached"] = result.target_reached;
+    if (options.run.target_loss > 0) report.document["target_reached"] = result.target.reached;
     for (const run::TuningPhase& phase : result.phases) {
         report.document["phases"].push_back({{"learners", phase.learners},
                                              {"steps", phase.steps},
@@ -140,8 +143,8 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
                                     result.cut.size());
     }
     if (options.run.check_gradients) {
-        report.document["gradient_error"] = result.gradient_error;
-        report.document["gradient_tolerance"] = result.gradient_tolerance;
+        report.document["gradient_error"] = finite(result.gradient_error);
+        report.document["gradient_tolerance"] = finite(result.gradient_tolerance);
         report.footer = fmt::format(
             "{} {:.2g}, allowed {:.2g}",
             options.run.unlocked > 0 ? "updates lost: of a step's sum" : "gradients against one rank: relative error",
@@ -150,9 +153,11 @@ Report report_of(const RunOptions& options, const Schedule& schedule, const run:
     report.tables = tables_of(options, schedule, result);
     add_architecture(report, schedule, result);
     if (options.run.target_loss > 0) {
-        report.footer = fmt::format("{} after {} samples: mean loss {} over the last {}",
-                                    result.target_reached ? "reached" : "not reached", result.samples,
-                                    options.run.target_loss, options.run.target_samples);
+        const run::TargetLoss& target = result.target;
+        report.document["mean_loss"] = finite(target.mean);
+        report.footer = fmt::format("{} after {} samples: mean loss {:.6g} over the last {}, asked for {} over {}",
+                                    target.reached ? "reached" : "not reached", result.samples, target.mean,
+                                    target.samples, options.run.target_loss, options.run.target_samples);
     }
     return report;
 }
@@ -183,10 +188,17 @@ void add_growth(Report& report, const std::vector<GrownPhase>& phases) {
                               {"new_layers", "new", Show::count}}});
 }
 
+void say_diverged(const RunOptions& options, const std::pair<int, double>& diverged) {
+    const auto& [step, loss] = diverged;
+    talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
+                                     "--learning-rate may help",
+                                     step, loss));
+}
+
 }  // namespace
 
-void print_step(int step, const run::StepReport& report) {
-    if (step == 0) std::cout << "step        loss      time   samples/s  exposed comm\n";
+void print_step(int step, const run::StepReport& report, bool head) {
+    if (head) std::cout << "step        loss      time   samples/s  exposed comm\n";
     const std::string iou = report.mean_iou >= 0 ? fmt::format("  mean IoU {:.3f}", report.mean_iou) : "";
     const std::string skipped =
         report.skipped ? fmt::format("  skipped: gradients overflow at loss scale {}", report.loss_scale) : "";
@@ -205,16 +217,10 @@ int tell(const RunOptions& options, const Trained& trained, const std::vector<Gr
     if (!result.left_to_host.empty()) {
         talk(options.common, fmt::format("the host ran what has no kernel on the device: {}", result.left_to_host));
     }
-    if (trained.diverged) {
-        const auto& [step, loss] = *trained.diverged;
-        talk(options.common, fmt::format("rehearse: the training diverged: the loss of step {} is {}; a smaller "
-                                         "--learning-rate may help",
-                                         step, loss));
-        return check_failed;
-    }
     if (speaks_live(options)) std::cout << '\n';
     Report report = report_of(options, trained.schedule, result);
     add_growth(report, grown);
+    if (trained.diverged) report.document["diverged_at_step"] = trained.diverged->first;
     print(report, options.common);
     if (!options.trace.empty()) {
         trace::write(result.timeline, options.trace);
@@ -222,6 +228,15 @@ int tell(const RunOptions& options, const Trained& trained, const std::vector<Gr
         talk(options.common, fmt::format("trace: {}{}", options.trace,
                                          some ? fmt::format(" (the last {} steps)", run::most_steps_in_timeline) : ""));
     }
+    if (trained.diverged) say_diverged(options, *trained.diverged);
+    const bool lacks_gradients = !options.run.save_gradients.empty() && result.steps.back().skipped;
+    if (lacks_gradients) {
+        talk(options.common,
+             fmt::format("rehearse: --save-gradients {}: not written, as the last step was skipped: its "
+                         "gradients overflow at loss scale {}",
+                         options.run.save_gradients, result.steps.back().loss_scale));
+    }
+    if (trained.diverged || lacks_gradients) return check_failed;
     const bool wrong = options.run.check_gradients && !(result.gradient_error <= result.gradient_tolerance);
     return wrong ? check_failed : good;
 }

@@ -50,7 +50,8 @@ struct Trained {
 
 /// Whether steps are printed as they end.
 bool speaks_live(const RunOptions& options);
-void print_step(int step, const run::StepReport& report);
+/// `head`: with the line above the first of them.
+void print_step(int step, const run::StepReport& report, bool head);
 /// What came of it, on one of the ranks, and the timeline's file; the exit code. `grown`: empty where it is of one
 /// network; else what is not of steps is of the last one.
 int tell(const RunOptions& options, const Trained& trained, const std::vector<GrownPhase>& grown = {});

@@ -152,7 +152,7 @@ Trained train_one(const run::Session& session, const RunOptions& options, Networ
         ++made.steps;
         made.seconds += report.seconds;
         if (!made.diverged && !std::isfinite(report.loss)) made.diverged = {first + step, report.loss};
-        if (live) print_step(first + step, report);
+        if (live) print_step(first + step, report, made.steps == 1 && first == 0);
     });
     return made;
 }

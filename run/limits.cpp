@@ -12,6 +12,7 @@
 #include "core/methods/averaging.hpp"
 #include "core/methods/compression.hpp"
 #include "core/methods/curvature.hpp"
+#include "core/methods/lag.hpp"
 #include "core/methods/servers.hpp"
 #include "core/methods/sign_vote.hpp"
 #include "core/precision.hpp"
@@ -144,18 +145,12 @@ std::span<const Limit> limits_of_plans() {
          "squares of gradients vanish below 2^-25, and a step divided by epsilon alone is as long as rounding makes "
          "it; choose mixed, or a larger epsilon",
          vanishing_moments},
-        {"--check-gradients with --resume, where losses are scaled",
-         "which steps were skipped before the checkpoint is not known; leave out one",
-         [](const Asked& a) {
-             const bool scaled = a.options.resume && a.options.check_gradients && scales_loss(a.schedule.precision);
-             return words(scaled,
-                          fmt::format("--check-gradients with --resume in {}", to_string(a.schedule.precision)));
-         }},
         {"--check-gradients with --resume, where bits are sent that rounding may turn",
          "which bits rounding decided before the checkpoint is not known; leave out one",
          [](const Asked& a) {
              const bool by_bits = std::ranges::any_of(methods_of(a.schedule), &MethodRow::by_bits);
-             return words(a.options.resume && a.options.check_gradients && by_bits && rounds_apart(a.schedule),
+             const bool turned = rounds_apart(a.schedule) || a.schedule.methods.get<Lag>().steps > 0;
+             return words(a.options.resume && a.options.check_gradients && by_bits && turned,
                           "--check-gradients with --resume");
          }},
         {"--check-gradients with --resume, where ranks come by chance",

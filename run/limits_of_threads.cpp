@@ -107,9 +107,10 @@ std::span<const Limit> limits_of_threads() {
          paces_without_threads},
         {"learners or --unlocked beside other axes than data", "a rank's threads train whole networks, in this version",
          threads_beside_axes},
-        {"learners with shares", "a rank's models train on parts of one size, in this version",
+        {"learners or --unlocked with shares", "a rank's threads train on parts of one size, in this version",
          [](const Asked& a) {
-             return std::string{has_learners(a) && !a.schedule.shares.samples.empty() ? "learners with shares" : ""};
+             const bool both = has_threads(a) && !a.schedule.shares.samples.empty();
+             return std::string{both ? "shares with a rank's threads" : ""};
          }},
         {"--unlocked without local=N", "it goes with local=N alone: threads make its updates of one model",
          unlocked_without_local},

@@ -15,9 +15,10 @@ class LossTarget {
 public:
     explicit LossTarget(const Options& options) : loss_(options.target_loss), samples_(options.target_samples) {}
 
-    /// Of a step, with the mean loss of its batch: whether the target is reached now.
-    bool reached_by(double loss, std::int64_t batch) {
-        if (loss_ <= 0) return false;
+    /// Of a step, with the mean loss of its batch: what is reached now, over the last steps that have as many samples
+    /// together, or all where there are fewer.
+    TargetLoss after(double loss, std::int64_t batch) {
+        if (loss_ <= 0) return {};
         steps_.push_back({loss, batch});
         sum_ += loss * static_cast<double>(batch);
         seen_ += batch;
@@ -26,7 +27,8 @@ public:
             seen_ -= steps_.front().batch;
             steps_.pop_front();
         }
-        return seen_ >= samples_ && sum_ / static_cast<double>(seen_) <= loss_;
+        const double mean = sum_ / static_cast<double>(seen_);
+        return {mean, seen_, seen_ >= samples_ && mean <= loss_};
     }
 
 private:

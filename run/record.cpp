@@ -132,7 +132,7 @@ void Recording::add(std::span<const Interval> times) {
 }
 
 void Recording::align(const Alignment& alignment) {
-    const std::size_t oldest = 2 * bytes_sent_.size() * static_cast<std::size_t>(first_iteration() % most_iterations);
+    const std::size_t oldest = 2 * bytes_sent_.size() * static_cast<std::size_t>(dropped() % most_iterations);
     std::ranges::rotate(times_, times_.begin() + static_cast<std::ptrdiff_t>(oldest));
     for (double& time : times_) time = alignment.at_rank_zero(time);
 }

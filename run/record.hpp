@@ -23,18 +23,22 @@ public:
 
     /// Keeps room for all iterations that it keeps, so that recording does not allocate.
     Recording(std::vector<double> bytes_sent, int iterations);
+    /// The first iteration is that step of the training.
+    void start_at(int step) { first_ = step; }
     void add(std::span<const Interval> times);
     /// Called once, after the last iteration.
     void align(const Alignment& alignment);
     std::span<const double> bytes_sent() const { return bytes_sent_; }
     std::span<const double> times() const { return times_; }
-    /// The first iteration that is kept, counted from 0.
-    int first_iteration() const { return std::max(0, iterations_ - most_iterations); }
+    /// The first iteration that is kept, as steps of the training are counted.
+    int first_iteration() const { return first_ + dropped(); }
 
 private:
+    int dropped() const { return std::max(0, iterations_ - most_iterations); }
+
     std::vector<double> bytes_sent_;
     std::vector<double> times_;  // start, end, start, end, ...; until `align` the newest lie over the oldest
-    int iterations_ = 0;
+    int iterations_ = 0, first_ = 0;
 };
 
 /// Events of one rank from what it recorded, moved so that `origin` is 0; its iterations count from `first`.

@@ -7,14 +7,16 @@
 
 namespace rehearse::run {
 
-std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program& program, Executor& executor) {
+std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program& program, Executor& executor,
+                               Seconds waited) {
     Recording last{executor.bytes_sent(), 1};
     last.add(executor.times());
     Timeline timeline;
     timeline.events = events_of(schedule, rank, last.bytes_sent(), last.times(), last.times().front());
     const Summary summary = summarize(timeline);
     const double samples = program.losses().has_loss() ? static_cast<double>(program.samples()) : 0;
-    std::vector<double> own{program.losses().sum(), summary.step.value, summary.exposed_comm.value, samples};
+    std::vector<double> own{program.losses().sum(), summary.step.value, summary.exposed_comm.value, samples,
+                            waited.value};
     own.insert(own.end(), program.losses().confusion().begin(), program.losses().confusion().end());
     return own;
 }
@@ -28,7 +30,8 @@ StepReport reported(const kernels::Communicator& world, const Schedule& schedule
     std::vector<double> confusion(program.losses().confusion().size());
     for (std::size_t i = 0; i < all.size(); i += own.size()) counted += all[i + 3];
     for (std::size_t i = 0; i < all.size(); i += own.size()) {
-        for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 4 + c];
+        for (std::size_t c = 0; c < confusion.size(); ++c) confusion[c] += all[i + 5 + c];
+        report.input_wait = std::max(report.input_wait, Seconds{all[i + 4]});
         report.loss += all[i] / counted;
         if (all[i + 1] < report.seconds.value) continue;
         report.seconds = Seconds{all[i + 1]};

@@ -13,9 +13,10 @@
 
 namespace rehearse::run {
 
-/// Of the step that `executor` has just taken: this rank's loss, seconds, exposed communication, samples, and its
-/// counts of pixels by class, if there are any. As long on every rank.
-std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program& program, Executor& executor);
+/// Of the step that `executor` has just taken: this rank's loss, seconds, exposed communication, samples, what it has
+/// `waited` for them, and its counts of pixels by class, if there are any. As long on every rank.
+std::vector<double> figures_of(const Schedule& schedule, RankIndex rank, Program& program, Executor& executor,
+                               Seconds waited);
 
 /// Collective: of all ranks' figures.
 StepReport reported(const kernels::Communicator& world, const Schedule& schedule, Program& program,

@@ -121,7 +121,7 @@ struct StepReport {
     double loss = 0;                // mean over the global batch, before the step's update
     Seconds seconds, exposed_comm;  // of the rank that took longest
     double samples_per_s = 0;
-    Seconds input_wait;    // for the samples, before the step
+    Seconds input_wait;    // for the samples, before the step, of the rank that waited longest
     double mean_iou = -1;  // intersection over union, mean over the classes that occur; -1: labels are not of pixels
     float loss_scale = 1;  // of the gradients made in this step
     bool skipped = false;  // nothing was updated: gradients had overflowed
@@ -132,6 +132,13 @@ struct TuningPhase {
     int learners = 1, steps = 0;
     double samples_per_s = 0;    // of the median step, the first one left out
     std::string_view then = "";  // "add", "remove" or "stay"; empty: the training ended
+};
+
+/// What a training has come to that ends at a mean loss.
+struct TargetLoss {
+    double mean = 0;           // of the last samples before they were learnt
+    std::int64_t samples = 0;  // so many
+    bool reached = false;
 };
 
 struct Result {
@@ -145,7 +152,7 @@ struct Result {
     std::vector<std::int64_t> lost{};  // workers that died
     std::vector<std::int64_t> cut{};   // workers that were told to stop as a quorum was through
     std::int64_t speaker = 0;          // the first rank of the job that is left
-    bool target_reached = false;
+    TargetLoss target{};               // where one was asked for
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
     std::string left_to_host{};      // of a device: "1 of 12 layers: matmul", or empty

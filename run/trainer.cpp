@@ -81,6 +81,8 @@ public:
         const Beginning begin = saver_->begin();
         const auto first = result.first_step = static_cast<int>(begin.step);
         if (options_.check_gradients) program_.write_down(checked_.sent);
+        recording_.start_at(first);
+        checked_.begun = begin.checkpoint;
         feed_.start_at(begin.step, options_.first_sample + begin.samples);
         checked_.skipped.assign(static_cast<std::size_t>(first), false);
         feed_.begin(first, options_.steps, program_);
@@ -96,8 +98,8 @@ public:
             else
                 result.steps.push_back(made);  // whose figures are shared at the end
             done_ = step + 1;
-            result.target_reached = target_.reached_by(result.steps.back().loss, global_batch(schedule_));
-            const bool last = done_ == options_.steps || result.target_reached || asked_to_stop();
+            result.target = target_.after(result.steps.back().loss, global_batch(schedule_));
+            const bool last = done_ == options_.steps || result.target.reached || asked_to_stop();
             saver_->after(step, last);
             if (report && world_.rank() == 0 && job_ == nullptr) report(step, result.steps.back());
             if (last) break;
@@ -159,9 +161,8 @@ private:
         result.lost = attended.lost;
         result.cut = attended.cut;
         result.speaker = left.front();
-        job_->figures.resize(
-            static_cast<std::size_t>(options_.steps),
-            std::vector<double>(figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_).size(), 0.0));
+        job_->figures.resize(static_cast<std::size_t>(options_.steps),
+                             std::vector<double>(own_figures({}).size(), 0.0));
         result.steps.resize(job_->figures.size());
     }
 
@@ -181,17 +182,20 @@ private:
         executor_.run(step, dropout_seed(step), first_sample_);
         program_.take_messages();
         if (options_.record) recording_.add(executor_.times());
-        const std::vector<double> own = figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_);
+        const std::vector<double> own = own_figures(Seconds{waited});
         if (job_ != nullptr) job_->figures.push_back(own);
         if (job_ == nullptr) world_.barrier(kernels::attentive());  // who is through leaves shared cores to the others
         StepReport report = job_ != nullptr ? StepReport{} : reported(world_, schedule_, program_, own);
-        report.input_wait = Seconds{waited};
         report.loss_scale = program_.scale().now();
         last_scale_ = program_.scale().applied();
         report.skipped = program_.scale().skips();
         checked_.skipped.push_back(report.skipped);
         if (program_.scale().on()) program_.scale().adapt();
         return report;
+    }
+
+    std::vector<double> own_figures(Seconds waited) {
+        return figures_of(schedule_, RankIndex{world_.rank()}, program_, executor_, waited);
     }
 
     std::uint64_t dropout_seed(int step) const {
@@ -201,9 +205,7 @@ private:
     /// What the ranks have kept to themselves while they trained.
     void share(Result& result) {
         for (std::size_t i = 0; i < job_->figures.size(); ++i) {
-            const Seconds waited = result.steps[i].input_wait;
             result.steps[i] = reported(job_workers(), schedule_, program_, job_->figures[i]);
-            result.steps[i].input_wait = waited;
         }
         job_->logs = share_logs(job_->left ? *job_->left : job_->all, schedule_, {});
         result.staleness = staleness(job_->logs);
@@ -212,12 +214,13 @@ private:
     /// By the names of the layers, for other programs.
     void save_named() {
         if (options_.save.empty() && options_.save_gradients.empty()) return;
-        Checkpoint whole =
-            gather(world_, schedule_, program_, options_.save_gradients.empty() ? With::state : With::gradients);
+        // Of a skipped step there are no gradients that are numbers.
+        const bool gradients = !options_.save_gradients.empty() && !checked_.skipped.back();
+        Checkpoint whole = gather(world_, schedule_, program_, gradients ? With::gradients : With::state, last_scale_);
         whole.steps = done_;
         if (world_.rank() != 0) return;
         if (!options_.save.empty()) save_weights(options_.save, schedule_.network, whole);
-        if (!options_.save_gradients.empty()) save_gradients(options_.save_gradients, schedule_.network, whole);
+        if (gradients) save_gradients(options_.save_gradients, schedule_.network, whole);
     }
 
     std::string left_to_host() const {
@@ -304,6 +307,7 @@ private:
                            .weights_seed = key(options_.seed, weights_of),
                            .hyperparameters = hyperparameters_of(options_),
                            .steps = options_.steps,
+                           .begun = checked_.begun,
                            .skipped = checked_.skipped,
                            .scale = last_scale_,
                            .dropout_seed = [this](int step) { return dropout_seed(step); },
@@ -326,6 +330,7 @@ private:
         std::vector<float> weights_before{};  // the last step's update
         std::vector<bool> skipped{};          // of each step
         SentWords sent{};
+        std::shared_ptr<const Checkpoint> begun{};  // that the training went on from
     } checked_;
     float last_scale_ = 1;
     int done_ = 0;  // steps

@@ -40,7 +40,8 @@ void put_first(RankClass& rank_class, const std::vector<Load>& loads) {
     rank_class.steps.insert(rank_class.steps.begin(), steps.begin(), steps.end());
 }
 
-// A later stage of a pipeline gets what its neighbour computed, not samples.
+}  // namespace
+
 bool reads_samples(const Schedule& schedule, const RankClass& rank_class) {
     const Part& part = rank_class.part;
     for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
@@ -50,8 +51,6 @@ bool reads_samples(const Schedule& schedule, const RankClass& rank_class) {
     }
     return false;
 }
-
-}  // namespace
 
 Bytes sample_size(const Network& network) {
     Bytes sum;

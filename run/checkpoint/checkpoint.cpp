@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/kept_state.hpp"
 #include "core/methods/lag.hpp"
 #include "kernels/comm/idle.hpp"
 #include "run/pieces.hpp"
@@ -41,14 +42,6 @@ struct Placed {
     bool own = true;  // no rank before along the data axis, nor a copy of its stage, has the same numbers
 };
 
-/// Copies along the data axis have the same numbers, but of what that axis itself cuts (dense layers, tables).
-bool has_own(const Schedule& schedule, RankIndex rank, const Origin& origin) {
-    if (stage_of(schedule, rank).copy != 0) return false;
-    const int data = axis_index(schedule.mesh, "data");
-    return data < 0 || coordinates(schedule.mesh, rank)[at(data)] == 0 ||
-           std::ranges::any_of(origin.cuts, [&](const Cut& cut) { return runs_along(schedule.mesh, cut.axis, data); });
-}
-
 bool is_whole(const Schedule& schedule, const Origin& origin, const Layer& layer) {
     return origin.cuts.empty() && origin.tensor == 0 && !origin.transposed &&
            schedule.network.layers[at(origin.layer)].op == layer.op;
@@ -63,7 +56,7 @@ std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
         const Origin& origin = part.origins[i];
         if (origin.layer < 0 || layer.weights_of >= 0) continue;
         Placed each{static_cast<int>(i), origin.layer};
-        each.own = has_own(schedule, rank, origin);
+        each.own = has_own(schedule, rank, {&origin, 1});
         const auto* norm = std::get_if<BatchNorm>(&schedule.network.layers[at(origin.layer)].op);
         if (is_whole(schedule, origin, layer)) {
             each.weights = {true, at(parameters(layer.op))};
@@ -92,7 +85,7 @@ std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
 template <typename Use>
 void visit(LayerState& whole, const Placed& places, const Use& use) {
     use(whole.weights, places.weights);
-    use(whole.momentum, places.weights);
+    if (!whole.momentum.empty()) use(whole.momentum, places.weights);
     if (!whole.second_moment.empty()) use(whole.second_moment, places.weights);
     if (!whole.lagged.empty()) use(whole.lagged, places.weights);
     if (!whole.gradients.empty()) use(whole.gradients, places.weights);
@@ -103,27 +96,26 @@ void append(std::vector<float>& all, const std::vector<float>& more) {
     all.insert(all.end(), more.begin(), more.end());
 }
 
-/// What this rank has, layer by layer in the order of `placed`.
-std::vector<float> own_numbers(const Schedule& schedule, Program& program, const std::vector<Placed>& layers,
-                               With with) {
+std::vector<float> unscaled(kernels::ConstView gradients, float scale) {
+    std::vector<float> values = floats_of(gradients);
+    for (float& value : values) value /= scale;
+    return values;
+}
+
+/// What this rank has of what `whole` has, layer by layer in the order of `placed`.
+std::vector<float> own_numbers(Program& program, const std::vector<Placed>& layers, const Checkpoint& whole,
+                               float scale) {
     const float made_scale = program.state().made_scale;
     std::vector<float> numbers;
     for (const Placed& each : layers) {
         const Tensors::Parameters own =
             each.weights.count == 0 ? Tensors::Parameters{} : program.tensors().parameters_of(each.layer);
+        const LayerState& kept = whole.layers[at(each.whole)];
         append(numbers, floats_of(own.weights));
-        append(numbers, floats_of(own.momentum));
-        if (moments(schedule.optimizer) > 1) append(numbers, floats_of(own.second_moment));
-        if (schedule.methods.get<Lag>().steps > 0) {
-            std::vector<float> lagged = floats_of(own.applied);
-            for (float& gradient : lagged) gradient /= made_scale;
-            append(numbers, lagged);
-        }
-        if (with == With::gradients) {
-            std::vector<float> gradients = floats_of(own.applied);
-            for (float& gradient : gradients) gradient /= made_scale;
-            append(numbers, gradients);
-        }
+        if (!kept.momentum.empty()) append(numbers, floats_of(own.momentum));
+        if (!kept.second_moment.empty()) append(numbers, floats_of(own.second_moment));
+        if (!kept.lagged.empty()) append(numbers, unscaled(own.applied, made_scale));
+        if (!kept.gradients.empty()) append(numbers, unscaled(own.applied, scale));
         const std::span<const float> state = program.tensors().layer(each.layer).state;
         numbers.insert(numbers.end(), state.begin(), state.end());
     }
@@ -185,6 +177,12 @@ void join_shards(const kernels::Communicator& world, const Schedule& schedule, P
     }
 }
 
+/// A rank without weights, like the first stage of a pipeline that only flattens, has counted no updates.
+std::int64_t most_updates(const kernels::Communicator& world, std::int64_t own) {
+    const auto count = static_cast<double>(own);  // exact to 2^53
+    return static_cast<std::int64_t>(std::ranges::max(world.all_gather({&count, 1})));
+}
+
 void share(const kernels::Communicator& world, std::vector<float>& values) {
     world.broadcast(std::as_writable_bytes(std::span{values}), 0, kernels::considerate());
 }
@@ -228,20 +226,23 @@ Checkpoint empty_checkpoint(const Schedule& schedule, With with) {
         if (layer.weights_of >= 0) continue;
         const std::size_t count = at(parameters(layer.op));
         state.weights.resize(count);
-        state.momentum.resize(count);
-        if (moments(schedule.optimizer) > 1) state.second_moment.resize(count);
+        const bool keeps = keeps_moments(schedule, static_cast<int>(empty.layers.size()) - 1);
+        if (keeps) state.momentum.resize(count);
+        if (keeps && moments(schedule.optimizer) > 1) state.second_moment.resize(count);
         if (schedule.methods.get<Lag>().steps > 0) state.lagged.resize(count);
         if (with == With::gradients) state.gradients.resize(count);
     }
     return empty;
 }
 
-Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program, With with) {
+Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program, With with,
+                  float scale) {
     join_shards(world, schedule, program);
     Checkpoint checkpoint = empty_checkpoint(schedule, with);
     checkpoint.program = program.state();
+    checkpoint.program.updates = most_updates(world, checkpoint.program.updates);
     const std::vector<Placed> layers = brought(schedule, RankIndex{world.rank()});
-    std::vector<float> numbers = own_numbers(schedule, program, layers, with);
+    std::vector<float> numbers = own_numbers(program, layers, checkpoint, scale);
     if (world.size() == 1) {
         take_numbers(numbers, layers, checkpoint);
         return checkpoint;
@@ -265,10 +266,13 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
             if (!values->empty()) share(world, *values);
         }
     }
+    take(schedule, RankIndex{world.rank()}, checkpoint, program);
+}
+
+void take(const Schedule& schedule, RankIndex rank, const Checkpoint& checkpoint, Program& program) {
     program.set_state(checkpoint.program);
     const float made_scale = program.state().made_scale;  // 1 where this run scales nothing
-    const RankIndex own_rank{world.rank()};
-    for (const Placed& each : placed(schedule, own_rank)) {
+    for (const Placed& each : placed(schedule, rank)) {
         const LayerState& whole = checkpoint.layers[at(each.whole)];
         const auto taken = [](const std::vector<float>& values, const Places& places) {
             if (places.all) return values;
@@ -281,9 +285,9 @@ void scatter(const kernels::Communicator& world, const Schedule& schedule, Check
         if (each.weights.count == 0) continue;
         const Tensors::Parameters own = program.tensors().parameters_of(each.layer);
         assign(own.weights, taken(whole.weights, each.weights));
-        assign(own.momentum, taken(whole.momentum, each.weights));
+        if (!whole.momentum.empty()) assign(own.momentum, taken(whole.momentum, each.weights));
         if (!whole.second_moment.empty()) assign(own.second_moment, taken(whole.second_moment, each.weights));
-        if (whole.lagged.empty() || !is_first_of_sum(schedule, own_rank, each.layer))
+        if (whole.lagged.empty() || !is_first_of_sum(schedule, rank, each.layer))
             continue;  // their sum is one copy's and nothing from the others
         std::vector<float> lagged = taken(whole.lagged, each.weights);
         for (float& gradient : lagged) gradient *= made_scale;

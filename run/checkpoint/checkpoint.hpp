@@ -18,7 +18,7 @@ namespace rehearse::run {
 
 /// Numbers of one layer of the whole network, as the optimizer has them. Of tied layers, the owner's.
 struct LayerState {
-    std::vector<float> weights, momentum, second_moment;  // the last empty where the optimizer has one moment
+    std::vector<float> weights, momentum, second_moment;  // moments empty where the optimizer keeps none
     std::vector<float> statistics;                        // BatchNorm: running mean and variance
     std::vector<float> lagged;                            // summed gradients that wait for their update, with lag=1
     std::vector<float> gradients;                         // of the last step, where asked for; in no checkpoint
@@ -39,6 +39,7 @@ struct Checkpoint {
 /// bits left out): the numbers of each rank of the job, in an order of its own. Only the same plan may go on from it.
 struct RankStates {
     std::string network, optimizer, plan;
+    std::string hyperparameters{};  // as options say them; empty in files of before they were written
     std::int64_t steps = 0, global_batch = 0;
     std::uint64_t seed = 0;
     std::vector<std::vector<float>> ranks{};
@@ -55,11 +56,14 @@ std::map<int, kernels::Communicator> groups_of_buckets(const kernels::Communicat
 void join_pieces(kernels::Communicator& group, kernels::View pieces);
 
 /// Collective. On rank 0 the state of all ranks, elsewhere nothing of use. Running statistics, which no training step
-/// reads, are those of the first copy of the network along the data axis.
+/// reads, are those of the first copy of the network along the data axis. `scale`: what the loss was multiplied by that
+/// the last step's gradients are of.
 Checkpoint gather(const kernels::Communicator& world, const Schedule& schedule, Program& program,
-                  With with = With::state);
+                  With with = With::state, float scale = 1);
 
-/// Collective. Each rank takes its part of what rank 0 has.
+/// A rank takes its part of the whole network's state.
+void take(const Schedule& schedule, RankIndex rank, const Checkpoint& checkpoint, Program& program);
+/// Collective. All ranks have what rank 0 has, and each takes its part of it.
 void scatter(const kernels::Communicator& world, const Schedule& schedule, Checkpoint& checkpoint, Program& program);
 
 /// "this build has no HDF5 ...", or nothing.

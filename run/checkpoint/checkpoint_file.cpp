@@ -22,13 +22,17 @@ constexpr int version = 3;
 constexpr std::size_t kept = 2;
 constexpr const char* unfinished = ".part";
 
+// On the group of a layer of which the optimizer keeps nothing. A plan that keeps moments of it begins with zeros.
+constexpr const char* without_moments = "without_moments";
+
 struct Kind {
     const char* name;
     std::vector<float> LayerState::*numbers;
+    bool moment = false;
 };
 constexpr Kind kinds[] = {{"weights", &LayerState::weights},
-                          {"momentum", &LayerState::momentum},
-                          {"second_moment", &LayerState::second_moment},
+                          {"momentum", &LayerState::momentum, true},
+                          {"second_moment", &LayerState::second_moment, true},
                           {"lagged_gradients", &LayerState::lagged},
                           {"statistics", &LayerState::statistics}};
 
@@ -49,6 +53,7 @@ std::string rank_name(std::size_t rank) { return fmt::format("rank{:06}", rank);
 void write(const H5& file, const RankStates& states) {
     write_header(file, schema_of_ranks, states);
     write_attribute(file, "plan", states.plan);
+    write_attribute(file, "hyperparameters", states.hyperparameters);
     write_attribute(file, "ranks", static_cast<std::int64_t>(states.ranks.size()));
     for (std::size_t rank = 0; rank < states.ranks.size(); ++rank) {
         if (!states.ranks[rank].empty()) write(file, rank_name(rank), states.ranks[rank]);
@@ -70,6 +75,8 @@ void write(const H5& file, const Checkpoint& checkpoint) {
             const std::vector<float>& numbers = checkpoint.layers[i].*kind.numbers;
             if (!numbers.empty()) write(group, kind.name, numbers);
         }
+        const LayerState& layer = checkpoint.layers[i];
+        if (!layer.weights.empty() && layer.momentum.empty()) write_attribute(group, without_moments, std::int64_t{1});
     }
 }
 
@@ -181,7 +188,9 @@ void read_program(const H5& file, const std::string& where, ProgramState& progra
 }
 
 void read_layer(const H5& group, const std::string& where, std::string_view layer, LayerState& state) {
+    const bool moments = !state.momentum.empty() && !has_attribute(group, without_moments);
     for (const Kind& kind : kinds) {
+        if (kind.moment && !moments) continue;
         std::vector<float>& numbers = state.*kind.numbers;
         const H5 stored = find(group, kind.name);
         const std::int64_t found = stored ? elements(shape_of(stored)) : 0;
@@ -241,6 +250,8 @@ RankStates load(const std::filesystem::path& path, const RankStates& like) {
         RankStates states = like;
         read_header(file, where, states);
         expect(file, where, "plan", like.plan);
+        const bool says = has_attribute(file, "hyperparameters");
+        states.hyperparameters = says ? text_attribute(file, "hyperparameters", where) : "";
         if (integer_attribute(file, "ranks", where) != static_cast<std::int64_t>(like.ranks.size())) {
             throw InputError(fmt::format("{}: is of another number of ranks than {}", where, like.ranks.size()));
         }

@@ -2,9 +2,9 @@
 #include "run/checkpoint/saver.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -17,22 +17,23 @@ namespace rehearse::run {
 
 namespace {
 
-void check_folder(const Options& options) {
-    const std::filesystem::path folder = options.checkpoint;
+/// Holds the folder from now on. Returns the checkpoint to go on from, if there is one.
+std::optional<std::filesystem::path> hold(std::optional<HeldFolder>& folder, const Options& options) {
     if (const auto why = why_no_checkpoints()) throw BackendError(fmt::format("--checkpoint: {}", *why));
-    if (std::filesystem::exists(folder) && !std::filesystem::is_directory(folder)) {
-        throw InputError(fmt::format("--checkpoint {}: is a file, not a folder", options.checkpoint));
-    }
-    std::error_code failed;
-    std::filesystem::create_directory(folder, failed);
-    if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK) != 0) {
-        throw InputError(fmt::format("--checkpoint {}: no folder that can be written to", options.checkpoint));
-    }
-    const auto file = newest(folder);
+    folder.emplace(options.checkpoint);
+    auto file = newest(options.checkpoint);
     if (file && !options.resume) {
         throw InputError(fmt::format("--checkpoint {}: there is {} already; --resume goes on from it",
                                      options.checkpoint, file->filename().string()));
     }
+    return file;
+}
+
+/// By what weights are updated, as users say it.
+std::string hyperparameters(const Options& options) {
+    return fmt::format("--learning-rate {} --momentum {} --weight-decay {} --beta2 {} --epsilon {}",
+                       options.learning_rate, options.momentum, options.weight_decay, options.second_factor,
+                       options.epsilon);
 }
 
 template <typename State>
@@ -62,6 +63,16 @@ void check_counts(const RankStates& states, const std::vector<double>& counts, c
     }
 }
 
+/// A reference of ranks with states of their own begins at the first step, and makes all of them alike.
+void check_reference(const RankStates& states, const Options& options, const std::filesystem::path& file) {
+    const std::string own = hyperparameters(options);
+    if (!options.check_gradients || states.hyperparameters.empty() || states.hyperparameters == own) return;
+    throw InputError(fmt::format(
+        "{}: was trained with {}, not {}: --check-gradients compares with a training from the first step on that is "
+        "alike in all",
+        file.string(), states.hyperparameters, own));
+}
+
 bool saves_after(const Options& options, int step, bool last = false) {
     if (options.checkpoint.empty()) return false;
     return last || (step + 1) % options.checkpoint_every == 0 || step + 1 == options.steps;
@@ -73,14 +84,17 @@ Beginning NetworkSaver::begin() {
     if (options_.checkpoint.empty()) return {};
     Checkpoint state = empty_checkpoint(schedule_);
     if (world_.rank() == 0) {
-        check_folder(options_);
-        const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
-        if (file) state = checked(load(*file, schedule_), options_, global_batch(schedule_), *file);
+        if (const auto file = hold(folder_, options_))
+            state = checked(load(*file, schedule_), options_, global_batch(schedule_), *file);
     }
-    beginning_ = {state.steps, state.samples};
-    world_.broadcast(std::as_writable_bytes(std::span{&beginning_, 1}), 0, kernels::considerate());
-    if (beginning_.step > 0) scatter(world_, schedule_, state, program_);
-    return beginning_;
+    std::array begin{state.steps, state.samples};
+    world_.broadcast(std::as_writable_bytes(std::span{begin}), 0, kernels::considerate());
+    beginning_ = {begin[0], begin[1]};
+    if (beginning_.step == 0) return beginning_;
+    scatter(world_, schedule_, state, program_);
+    Beginning all = beginning_;
+    if (options_.check_gradients) all.checkpoint = std::make_shared<const Checkpoint>(std::move(state));
+    return all;
 }
 
 void NetworkSaver::after(int step, bool last) {
@@ -104,6 +118,7 @@ RankStates RankSaver::empty() const {
     return {.network = schedule_.network.name,
             .optimizer = std::string{to_string(schedule_.optimizer)},
             .plan = schedule_.plan + threads,
+            .hyperparameters = hyperparameters(options_),
             .global_batch = global_batch(schedule_),
             .seed = options_.seed,
             .ranks = std::vector<std::vector<float>>(static_cast<std::size_t>(job_.size()))};
@@ -122,11 +137,10 @@ Beginning RankSaver::begin() {
     const auto count = static_cast<double>(numbers.size());
     const std::vector<double> counts = job_.all_gather({&count, 1});
     if (job_.rank() == 0) {
-        check_folder(options_);
-        const auto file = options_.resume ? newest(options_.checkpoint) : std::nullopt;
-        if (file) {
+        if (const auto file = hold(folder_, options_)) {
             states = checked(load(*file, empty()), options_, global_batch(schedule_), *file);
             check_counts(states, counts, *file);
+            check_reference(states, options_, *file);
         }
     }
     job_.broadcast(std::as_writable_bytes(std::span{&states.steps, 1}), 0, kernels::considerate());

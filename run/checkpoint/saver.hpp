@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "core/schedule.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "run/checkpoint/checkpoint.hpp"
+#include "run/checkpoint/held_folder.hpp"
 #include "run/executor.hpp"
 #include "run/train.hpp"
 
@@ -18,8 +21,9 @@ namespace rehearse::run {
 
 /// Where a training begins.
 struct Beginning {
-    std::int64_t step = 0;     // the first that it makes
-    std::int64_t samples = 0;  // that those before it were made of
+    std::int64_t step = 0;                           // the first that it makes
+    std::int64_t samples = 0;                        // that those before it were made of
+    std::shared_ptr<const Checkpoint> checkpoint{};  // that it goes on from, where a reference has to
 };
 
 /// Does nothing unless the options ask for checkpoints.
@@ -52,6 +56,7 @@ private:
     const Options& options_;
     Program& program_;
     Executor& executor_;
+    std::optional<HeldFolder> folder_{};  // of rank 0
     Beginning beginning_;
 };
 
@@ -77,6 +82,7 @@ private:
     const kernels::Communicator& job_;
     const Schedule& schedule_;
     const Options& options_;
+    std::optional<HeldFolder> folder_{};  // of the job's rank 0
     VisitState visit_;
 };
 

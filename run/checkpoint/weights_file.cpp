@@ -55,8 +55,7 @@ std::vector<float> tensor_in(const H5& group, const std::string& name, const Sha
 std::vector<float> all_weights(const H5& group, const Op& op, const std::string& where) {
     const std::vector<WeightTensor> tensors = weights(op);
     const H5 first = find(group, "weights");
-    if (first && is_data_set(first) && tensors.size() > 1 && elements(shape_of(first)) == parameters(op))
-        return floats_in(first, where);
+    if (first && is_data_set(first) && elements(shape_of(first)) == parameters(op)) return floats_in(first, where);
     std::vector<float> values;
     for (const WeightTensor& tensor : tensors) {
         const std::vector<float> more = tensor_in(group, tensor.name, tensor.shape, where);

@@ -18,6 +18,7 @@ namespace {
 
 enum Purpose : std::uint64_t { class_of, word_of, link_of, atom_of };
 constexpr float nowhere = -1;
+constexpr std::int32_t no_label = -1;
 
 constexpr double own_words = 0.5;      // share of a node's words that are its class's
 constexpr double own_links = 0.8;      // share of links that stay in a class
@@ -57,8 +58,7 @@ Point next_atom(const std::vector<Point>& atoms, Uniform& random) {
 
 }  // namespace
 
-Graphs::Graphs(const Network& network, std::uint64_t seed, std::int64_t left_out)
-    : numbers_(fed_inputs(network, false)), seed_(seed), left_out_(left_out) {
+Graphs::Graphs(const Network& network, std::uint64_t seed) : numbers_(fed_inputs(network, false)), seed_(seed) {
     const auto reads = [&](std::string_view name) {
         return std::ranges::find(numbers_, name, &FedInput::data_set) != numbers_.end();
     };
@@ -104,7 +104,7 @@ void Graphs::fill_communities(std::uint64_t own, std::span<float> input, std::sp
     if (labels.empty()) return;
     std::vector<std::int64_t> told(at(classes_));
     for (std::size_t i = 0; i < classes.size(); ++i)
-        labels[i] = told[at(classes[i])]++ < labelled ? classes[i] : static_cast<std::int32_t>(left_out_);
+        labels[i] = told[at(classes[i])]++ < labelled ? classes[i] : no_label;
 }
 
 // Each node has about one in thirty of the words, whose numbers add up to 1; a class likes those whose number has its

@@ -18,7 +18,7 @@ namespace rehearse::run {
 class Graphs {
 public:
     /// InputError where the network reads no such graphs. Nodes without a label have `left_out`.
-    Graphs(const Network& network, std::uint64_t seed, std::int64_t left_out);
+    Graphs(const Network& network, std::uint64_t seed);
 
     /// As Samples::fill. Sample `index` is the same whoever makes it.
     void fill(std::int64_t index, std::span<float> input, std::span<std::int32_t> ids,
@@ -38,7 +38,7 @@ private:
     std::vector<FedInput> numbers_;
     bool molecules_ = false;
     std::uint64_t seed_;
-    std::int64_t classes_ = 0, left_out_;
+    std::int64_t classes_ = 0;
 };
 
 }  // namespace rehearse::run

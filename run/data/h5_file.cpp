@@ -23,15 +23,15 @@ public:
         labels_ = data_set("labels");
         const Shape data = shape_of(data_), labels = shape_of(labels_);
         Shape right_data{data.empty() ? 0 : data[0]}, right_labels = right_data;
+        const Shape rows = loss.rows > 1 ? Shape{loss.rows} : loss.image;  // that have a label each
         right_data.insert(right_data.end(), sample.begin(), sample.end());
-        right_labels.insert(right_labels.end(), loss.image.begin(), loss.image.end());
-        if (loss.rows > 1) right_labels.push_back(loss.rows);
+        right_labels.insert(right_labels.end(), rows.begin(), rows.end());
         if (right_data[0] < 1 || data != right_data || labels != right_labels) {
             throw InputError(
                 fmt::format("{}: has data of {} and labels of {}; the network takes {} and {}, with one size "
                             "for the samples before them",
                             where_, to_string(data), to_string(labels), to_string(sample),
-                            loss.image.empty() ? "one label" : to_string(loss.image)));
+                            rows.empty() ? "one label" : to_string(rows)));
         }
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // as Shuffle numbers them
         if (data[0] > most) throw InputError(fmt::format("{}: {} samples, at most {}", where_, data[0], most));

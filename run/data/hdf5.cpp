@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -297,7 +298,14 @@ void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,
                const std::string& where) {
     const Lock lock{one_thread};
-    rows(data_set, first, count, to, where, H5T_NATIVE_INT32);
+    const H5 type{check(H5Dget_type(data_set.id()), "a type"), H5Tclose};
+    if (H5Tget_class(type.id()) != H5T_FLOAT) return rows(data_set, first, count, to, where, H5T_NATIVE_INT32);
+    std::vector<double> values(to.size());
+    rows(data_set, first, count, std::span{values}, where, H5T_NATIVE_DOUBLE);
+    std::ranges::transform(values, to.begin(), [&](double value) {
+        if (std::trunc(value) == value && value >= -0x1p31 && value < 0x1p31) return static_cast<std::int32_t>(value);
+        throw InputError(fmt::format("{}: has {} where whole numbers are asked for: labels and ids", where, value));
+    });
 }
 void read_block(const H5& data_set, const Shape& first, const Shape& size, std::span<float> to,
                 const std::string& where) {

@@ -70,7 +70,8 @@ bool is_data_set(const H5& object);
 Shape shape_of(const H5& data_set);
 /// All of it; numbers of any type are converted. InputError where it claims more than the file has bytes for.
 std::vector<float> floats_in(const H5& data_set, const std::string& where);
-/// Rows [first, first + count) of the first dimension, into as many elements.
+/// Rows [first, first + count) of the first dimension, into as many elements. InputError where integers are asked for
+/// and a number is not whole.
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<float> to,
                const std::string& where);
 void read_rows(const H5& data_set, std::int64_t first, std::int64_t count, std::span<std::int32_t> to,

@@ -39,7 +39,7 @@ Samples::Samples(const Network& network, std::uint64_t seed, const std::string& 
 
 void Samples::open(const std::string& source, const Network& network) {
     if (source == "graphs") {
-        graphs_.emplace(network, seed_, left_out_);
+        graphs_.emplace(network, seed_);
         return;
     }
     const bool h5 = source.ends_with(".h5") || source.ends_with(".hdf5");

@@ -2,10 +2,10 @@
 #include "run/methods/attendance.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
+#include "core/quorum.hpp"
 #include "run/clock.hpp"
 #include "run/methods/server_shard.hpp"
 
@@ -34,8 +34,7 @@ Attendance::Attendance(const kernels::Communicator& job, const Schedule& schedul
     : job_(job), steps_(steps), patience_(patience) {
     for (const RankIndex rank : pushing_ranks(schedule)) heard_[rank] = now();
     workers_ = static_cast<std::int64_t>(heard_.size());
-    quorum_ =
-        std::llround(std::ceil(schedule.methods.get<Servers>().quorum * static_cast<double>(workers_) * (1 - 1e-12)));
+    quorum_ = waited_for(schedule.methods.get<Servers>().quorum, workers_);
     for (std::int64_t rank = first_server(schedule); rank < job.size(); ++rank) attended_.left.push_back(rank);
 }
 

@@ -48,8 +48,8 @@ private:
             seconds.push_back(step.seconds.value);
             if (report && world_.rank() == 0) report(step_, step);
             result_.samples += global_batch(schedule);
-            result_.target_reached = target_.reached_by(step.loss, global_batch(schedule));
-            ended_ = ++step_ == options_.steps || result_.target_reached;
+            result_.target = target_.after(step.loss, global_batch(schedule));
+            ended_ = ++step_ == options_.steps || result_.target.reached;
         }
         TuningPhase phase{tuner_.learners(), static_cast<int>(seconds.size())};
         if (seconds.size() > 1) {

@@ -55,8 +55,8 @@ public:
         for (int step = result.first_step; step < options_.steps; ++step) {
             add_step(result, options_, train_step(step));
             result.samples = (step + std::int64_t{1}) * global_batch(schedule_);
-            result.target_reached = target.reached_by(result.steps.back().loss, global_batch(schedule_));
-            const bool last = result.target_reached || step + 1 == options_.steps;
+            result.target = target.after(result.steps.back().loss, global_batch(schedule_));
+            const bool last = result.target.reached || step + 1 == options_.steps;
             saver.after(step, last);
             if (report && world_.rank() == 0) report(step, result.steps.back());
             if (last) break;

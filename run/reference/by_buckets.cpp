@@ -142,8 +142,11 @@ Trained train_by_buckets(const SingleRank& single, int perturbation, const Combi
     const kernels::View weights = model->tensors().weights();
     BatchGradients before;  // of the step before
     before.by_part.assign(at(single.parts()), std::vector<float>(model->tensors().gradients().size()));
+    // What a checkpoint has of it, ranks have brought together already.
+    std::vector<float> together;
+    if (lag > 0 && single.options().first_step() > 0) together = floats_of(model->tensors().gradients());
     Trained trained;
-    for (int step = 0; step < single.options().steps; ++step) {
+    for (int step = single.options().first_step(); step < single.options().steps; ++step) {
         std::vector<std::vector<float>> after{floats_of(weights)};  // so many updates of this step
         for (int m = 0; m < updates; ++m) {
             if (single.asynchronous()) single.put_stale_weights(*model, after, m);
@@ -151,7 +154,8 @@ Trained train_by_buckets(const SingleRank& single, int perturbation, const Combi
                 single.gradients_of_parts(*model, step, updates > 1 ? std::optional{m} : std::nullopt, perturbation);
             assign(weights, after.back());
             if (lag > 0) std::swap(made, before);
-            assign(model->tensors().gradients(), brought_together(single, *model, made, combine, of));
+            assign(model->tensors().gradients(), together.empty() ? brought_together(single, *model, made, combine, of)
+                                                                  : std::exchange(together, {}));
             if (single.last(step)) trained.gradients = single.result(*model).gradients;
             if (step >= lag) single.update(*model);
             after.push_back(floats_of(weights));

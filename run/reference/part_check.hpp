@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "run/checkpoint/checkpoint.hpp"
 #include "run/methods/server_shard.hpp"
 #include "run/program.hpp"
 #include "run/reference/followed.hpp"
@@ -30,8 +32,9 @@ struct ReferenceOptions {
     std::uint64_t weights_seed = 0;
     Hyperparameters hyperparameters;
     int steps = 1;
-    std::vector<bool> skipped{};  // steps whose updates were left out, for gradients that overflowed
-    float scale = 1;              // that the last step's gradients were multiplied by
+    std::shared_ptr<const Checkpoint> begun{};  // that the training went on from; null: it began with its first step
+    std::vector<bool> skipped{};                // steps whose updates were left out, for gradients that overflowed
+    float scale = 1;                            // that the last step's gradients were multiplied by
     std::function<std::uint64_t(int step)> dropout_seed;
     /// Puts `count` samples from `first` of the global batch of a step into a program.
     std::function<void(int step, std::int64_t first, Program& program)> load;
@@ -39,6 +42,8 @@ struct ReferenceOptions {
     AllSent sent{};       // with methods by bits, where all ranks train in step
     /// With learners: by shard, step and part of the shard's batch, who took it; empty: each as many, in their order.
     std::vector<std::vector<std::vector<int>>> taken{};
+
+    int first_step() const { return begun == nullptr ? 0 : static_cast<int>(begun->steps); }
 };
 
 /// `own` has trained its part of `schedule` for some steps. The whole network trains as many steps on this rank alone,

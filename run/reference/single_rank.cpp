@@ -25,6 +25,7 @@ Trained SingleRank::train(RankIndex rank, int perturbation) const {
 std::unique_ptr<Program> SingleRank::model(int perturbation) const {
     auto program = std::make_unique<Program>(single_, RankIndex{0}, options_.selection, options_.weights_seed,
                                              options_.hyperparameters);
+    if (options_.begun != nullptr) take(single_, RankIndex{0}, *options_.begun, *program);
     round_kept(*program);
     if (perturbation > 0) perturb(*program, static_cast<std::uint64_t>(perturbation));
     return program;
@@ -34,9 +35,9 @@ Trained SingleRank::train_together(int perturbation) const {
     const std::unique_ptr<Program> model = this->model(perturbation);
     Program& program = *model;
     Trained trained;
-    std::vector<float> before(program.tensors().gradients().size());  // of the step before
+    std::vector<float> before = floats_of(program.tensors().gradients());  // of the step before
     BySize others;
-    for (int step = 0; step < options_.steps; ++step) {
+    for (int step = options_.first_step(); step < options_.steps; ++step) {
         if (!schedule_.shares.samples.empty()) {
             sum_gradients_of_shares(program, step, others);
         } else {

@@ -40,7 +40,8 @@ public:
     const ReferenceOptions& options() const { return options_; }
     const std::vector<Layer>& layers() const { return single_.network.layers; }
     bool last(int step) const { return step + 1 == options_.steps; }
-    /// The whole network at its first weights.
+    /// The whole network as the training begins: at its first weights, or as the checkpoint has it that it went on
+    /// from. Gradients are those that wait for their update, if any do.
     std::unique_ptr<Program> model(int perturbation) const;
     /// The optimizer's step, what it keeps rounded to the type in which the schedule keeps it; rows of shared tables
     /// are updated by plain SGD.

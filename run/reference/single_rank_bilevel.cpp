@@ -58,7 +58,7 @@ Trained train_bilevel(const SingleRank& single, RankIndex rank, int perturbation
     const std::unique_ptr<Program> program = single.model(perturbation);
     const Combined by = combined_by(single, perturbation);
     Trained trained;
-    for (int step = 0; step < single.options().steps; ++step) {
+    for (int step = single.options().first_step(); step < single.options().steps; ++step) {
         for (const int half : {0, 1}) {
             const BatchGradients made = single.gradients_of_parts(*program, step, half, perturbation);
             const Combine in_turn = [&](std::span<const RankIndex> ranks, int bucket, const Own& own) {

@@ -68,7 +68,7 @@ Trained train_by_curvature(const SingleRank& single, RankIndex rank, int perturb
     for (int i = 1; i <= perturbations && perturbation == 0 && by_bits; ++i)
         lanes.push_back(std::make_unique<Lane>(single, i));
     Trained trained;
-    for (int step = 0; step < single.options().steps; ++step) {
+    for (int step = single.options().first_step(); step < single.options().steps; ++step) {
         for (const auto& lane : lanes) {
             lane->curvature.begin();
             lane->after = {floats_of(lane->program->tensors().weights())};

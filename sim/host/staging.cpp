@@ -9,6 +9,8 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
+#include "core/kept_state.hpp"
 #include "sim/network/storage.hpp"
 #include "sim/network/wiring.hpp"
 
@@ -73,9 +75,58 @@ StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataSe
         const StorageTier& behind = storage_tier(machine, servers.behind);
         sent = std::min(sent, slowest_of(machine, behind, TierUse::read, nodes, servers.count) * (count / missing));
     }
-    const Bandwidth taken = static_cast<double>(nodes) * Wiring{machine}.node_egress(0);
+    const Bandwidth taken = static_cast<double>(nodes) * Wiring{machine}.node_ingress(0);
     return {"data-servers", {std::min(sent, taken), fmt::format("{} nodes behind the job's", servers.count)}};
 }
+
+namespace {
+
+/// Of the layers of a class that have weights.
+std::vector<Origin> origins_of_weights(const Part& part) {
+    std::vector<Origin> origins;
+    for (std::size_t i = 0; i < part.origins.size(); ++i) {
+        const Layer& layer = part.network.layers[i];
+        const bool own = part.origins[i].layer >= 0 && layer.weights_of < 0;
+        if (own && parameters(layer.op) > 0) origins.push_back(part.origins[i]);
+    }
+    return origins;
+}
+
+/// The axes along which each rank updates its piece of the weights that they all have.
+std::set<int> axes_of_shards(const RankClass& rank_class) {
+    std::set<int> axes;
+    for (const Step& step : rank_class.steps) {
+        const auto* update = std::get_if<Update>(&step.action);
+        if (update != nullptr && update->sharded >= 0) axes.insert(update->sharded);
+    }
+    return axes;
+}
+
+/// Nodes on which ranks have numbers of the state that no rank before them has.
+std::set<std::int64_t> nodes_of_writers(const Schedule& schedule, const Machine& machine) {
+    std::vector<std::vector<Origin>> origins;
+    std::vector<std::set<int>> shards;
+    for (const RankClass& rank_class : schedule.classes) {
+        origins.push_back(origins_of_weights(rank_class.part));
+        shards.push_back(axes_of_shards(rank_class));
+    }
+    const auto writes = [&](RankIndex rank) {
+        const std::size_t of = at(class_of(schedule, rank));
+        if (has_own(schedule, rank, origins[of])) return true;
+        return std::ranges::any_of(shards[of], [&](int axis) {  // of the first of its group it has a piece
+            const std::int64_t place = place_on(schedule.mesh, axis, rank);
+            return has_own(schedule, neighbour(schedule.mesh, axis, rank, -place), origins[of]);
+        });
+    };
+    std::set<std::int64_t> nodes;
+    const std::int64_t all = ranks(schedule.mesh);
+    for (RankIndex rank{0}; rank < all; ++rank) {
+        if (writes(rank)) nodes.insert(locate(machine, rank).node);
+    }
+    return nodes;
+}
+
+}  // namespace
 
 Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const std::string& tier) {
     const StorageTier& target = storage_tier(machine, tier);
@@ -85,14 +136,9 @@ Checkpoint checkpoint(const Schedule& schedule, const Machine& machine, const st
                         "\"2GBps\"",
                         machine.origin, machine.name, tier));
     }
-    std::set<std::int64_t> nodes;
-    const std::int64_t all = ranks(schedule.mesh);
-    for (RankIndex rank{0}; rank < all; ++rank) {
-        if (shard_of(schedule.mesh, rank) == 0) nodes.insert(locate(machine, rank).node);
-    }
+    const std::set<std::int64_t> nodes = nodes_of_writers(schedule, machine);
     Checkpoint made;
-    made.size =
-        size_of(DataType::f32) * static_cast<double>(parameters(schedule.network) * (1 + moments(schedule.optimizer)));
+    made.size = size_of(DataType::f32) * static_cast<double>(kept_numbers(schedule));
     made.writers = static_cast<std::int64_t>(nodes.size());
     TierUsers writers;
     for (const std::int64_t node : nodes) writers[node] = 1;

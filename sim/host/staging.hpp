@@ -42,7 +42,8 @@ StorageTier served_tier(const Machine& machine, std::int64_t nodes, const DataSe
 /// What a checkpoint holds: each weight and what the optimizer keeps of it once, as f32.
 struct Checkpoint {
     Bytes size;
-    std::int64_t writers = 1;  // nodes on which the first copy of the network lies: they write it
+    std::int64_t writers = 1;  // nodes with ranks that have what none before them has (core/kept_state.hpp), or update
+                               // a shard of it
     Seconds time;              // training waits for it
 };
 /// Each writes its share at what tier_rates gives it (sim/network/storage.hpp). InputError when the

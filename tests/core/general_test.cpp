@@ -29,6 +29,26 @@ TEST(GeneralOperators, ATrainedOperandIsReadOnceForAllSamples) {
     EXPECT_EQ(bytes(op, Pass::backward_weights), 4 * (2 * 40 + 40));  // a sum over the samples
 }
 
+// What a fixed number or tensor multiplies or divides: the gradient of the one activation is scaled by it alone.
+TEST(GeneralOperators, AScaledActivationIsNotReadAgain) {
+    const std::vector<Elementwise> scaled{{.function = "mul", .shape = {5, 8}, .inputs = {{5, 8}}, .numbers = {3}},
+                                          {.function = "div", .shape = {5, 8}, .inputs = {{5, 8}}, .numbers = {3}},
+                                          {.function = "mul", .shape = {5, 8}, .inputs = {{5, 8}}, .constants = {{8}}}};
+    for (const Elementwise& op : scaled) {
+        const double fixed = op.constants.empty() ? 0 : 8;
+        EXPECT_EQ(work(op, Pass::backward_data), 2 * 40);
+        EXPECT_EQ(bytes(op, Pass::forward), 4 * (2 * (40 + 40) + fixed));
+        EXPECT_EQ(bytes(op, Pass::backward_data), 4 * (2 * (40 + 40) + fixed));
+        EXPECT_FALSE(reads(op, Pass::backward_data).src);
+    }
+    const std::vector<Elementwise> others{
+        {.function = "div", .shape = {8}, .inputs = {{8}}, .numbers = {3}, .order = "nx"},
+        {.function = "rdiv", .shape = {8}, .inputs = {{8}}, .numbers = {3}},
+        {.function = "mul", .shape = {8}, .inputs = {{8}, {8}}, .numbers = {3}},
+        {.function = "mul", .shape = {8}, .inputs = {{8}}, .weights = {{8}}}};
+    for (const Elementwise& op : others) EXPECT_TRUE(reads(op, Pass::backward_data).src) << op.function;
+}
+
 // 12 edges, 6 numbers, 7 nodes: sums clear 42 numbers, read 72 and 12 ids, and read and write one for each of the 72;
 // their gradient reads the 72 picked and the ids and writes 72.
 TEST(GeneralOps, MessagesMoveTheRowsThatEdgesName) {

@@ -49,5 +49,22 @@ TEST(Summarize, TakesTheMedianIterationAndTheLastRank) {
     EXPECT_EQ(iterations(Timeline{}).count, 0);
 }
 
+// A rank that only computes does a step a second; one that waits two seconds for weights, too, a step in three. A mean
+// step of both takes 2 / (1 + 1/3) seconds, and of the 4/3 steps a second a quarter wait.
+TEST(Steady, PartsOfUnlikeRanksAddUpToTheirMeanStep) {
+    Timeline t;
+    for (int i = 0; i < 8; ++i) {
+        t.events.push_back(event(i, 0, Stream::compute, i, i + 1));
+        t.events.push_back(event(i, 1, Stream::compute, 3 * i, 3 * i + 1));
+        t.events.push_back(event(i, 1, Stream::communication, 3 * i + 1, 3 * i + 3));
+    }
+    const Summary s = steady(t, 2);
+    EXPECT_DOUBLE_EQ(s.step.value, 1.5);
+    EXPECT_DOUBLE_EQ(s.compute.value, 1);
+    EXPECT_DOUBLE_EQ(s.exposed_comm.value, 0.5);
+    EXPECT_NEAR(s.rest.value, 0, 1e-12);
+    EXPECT_EQ(steady(Timeline{}, 2).step, Seconds{0});
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <tuple>
 
 #include "run/data/feed.hpp"
 #include "run/loss_target.hpp"
@@ -52,11 +53,15 @@ TEST(LearnerTuner, FollowsTheCoresThatOthersTakeAndLeave) {
 
 TEST(LossTarget, IsTheMeanOverTheLastSamples) {
     LossTarget target{Options{.target_loss = 2, .target_samples = 20}};
-    EXPECT_FALSE(target.reached_by(1, 10)) << "20 samples have not been seen";
-    EXPECT_FALSE(target.reached_by(4, 10)) << "2.5";
-    EXPECT_TRUE(target.reached_by(0, 10)) << "of 4 and 0";
-    EXPECT_FALSE(target.reached_by(9, 30)) << "of its own 30 alone";
-    EXPECT_FALSE(LossTarget{Options{}}.reached_by(0, 10)) << "nothing was asked for";
+    const auto after = [&](double loss, std::int64_t batch) {
+        const TargetLoss now = target.after(loss, batch);
+        return std::tuple{now.mean, now.samples, now.reached};
+    };
+    EXPECT_EQ(after(1, 10), std::tuple(1, 10, false)) << "20 samples have not been seen";
+    EXPECT_EQ(after(4, 10), std::tuple(2.5, 20, false));
+    EXPECT_EQ(after(0, 10), std::tuple(2, 20, true)) << "of 4 and 0";
+    EXPECT_EQ(after(9, 30), std::tuple(9, 30, false)) << "of its own 30 alone";
+    EXPECT_FALSE(LossTarget{Options{}}.after(0, 10).reached) << "nothing was asked for";
 }
 
 /// Koliousis et al. 2019, equations 1 and 2, of whole models: z moves by c times the sum of all x - z of the step's
@@ -127,7 +132,7 @@ TEST(TunedTraining, EndsAtItsTargetOnAllRanks) {
             test::schedule_of(test::branches(), fmt::format("data:learners={}", m), world.size(), 4 * m)));
     }
     const Result tuned = train_on(world, *options.by_learners.front(), options, {}, {});
-    EXPECT_TRUE(tuned.target_reached);
+    EXPECT_TRUE(tuned.target.reached);
     EXPECT_EQ(tuned.samples, 64);
     EXPECT_EQ(static_cast<std::int64_t>(tuned.steps.size()), 64 / (4 * world.size()));
 }

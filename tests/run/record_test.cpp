@@ -37,6 +37,17 @@ TEST(Recording, OfALongTrainingKeepsItsLastIterations) {
         EXPECT_DOUBLE_EQ(recording.times()[i], 4.0 * more + static_cast<double>(i));
 }
 
+// A training that goes on from a checkpoint records its first steps under their own numbers.
+TEST(Recording, CountsTheStepsOfTheTraining) {
+    Recording recording{{0.0}, 2};
+    recording.start_at(40);
+    recording.add(std::vector<Interval>{{}});
+    EXPECT_EQ(recording.first_iteration(), 40);
+    for (int i = 0; i < Recording::most_iterations; ++i) recording.add(std::vector<Interval>{{}});
+    recording.align({0, 0, 1, 0});
+    EXPECT_EQ(recording.first_iteration(), 41);
+}
+
 double expected_bytes(const Step& step) {
     const auto of = [](const Problem& p) { return bytes_moved(p.op, p.pass, p.type, p.batch).value; };
     if (const auto* compute = std::get_if<Compute>(&step.action)) return of(compute->problem);

@@ -112,7 +112,8 @@ TEST_F(Files, WrongOnesAreRefusedWithTheReason) {
     write("train-labels-idx1-ubyte", "PK\x03\x04");
     EXPECT_THAT(says(), HasSubstr("not an IDX file of unsigned bytes"));
     const Network network = models::load_network("lenet5");
-    EXPECT_THAT(refusal([&] { Samples(network, 1, "mnist"); }), HasSubstr("there are synthetic, climate, graphs, idx:FOLDER"));
+    EXPECT_THAT(refusal([&] { Samples(network, 1, "mnist"); }),
+                HasSubstr("there are synthetic, climate, graphs, idx:FOLDER"));
     EXPECT_THAT(refusal([&] { Samples(network, 1, "climate"); }), HasSubstr("choose deeplabv3plus-small"));
 }
 
@@ -143,6 +144,15 @@ TEST_F(Files, Hdf5RowsAreSamples) {
     }
     EXPECT_THAT(refusal([&] { Samples(models::load_network("resnet32"), 1, path); }),
                 HasSubstr("has data of 2x1x32x32 and labels of 2; the network takes 3x32x32"));
+    const std::string halves = (folder_ / "halves.h5").string();
+    run::write_file(halves, [](const run::H5& to) {
+        run::write(to, "data", std::vector<float>(2 * 32 * 32), {2, 1, 32, 32});
+        run::write(to, "labels", std::vector<float>{3, 4.5F}, {2});
+    });
+    Samples of_floats{models::load_network("lenet5"), 1, halves, false};
+    of_floats.fill(0, input, {}, label);
+    EXPECT_EQ(label[0], 3);
+    EXPECT_THAT(refusal([&] { of_floats.fill(1, input, {}, label); }), HasSubstr("has 4.5 where whole numbers"));
     write("text.h5", "not at all");
     EXPECT_THAT(refusal([&] { Samples(models::load_network("lenet5"), 1, (folder_ / "text.h5").string()); }),
                 HasSubstr("not an HDF5 file"));
