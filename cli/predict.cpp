@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -148,10 +149,12 @@ void require_memory(const Options& options, const predict::Job& job, const predi
     const Machine& machine = prediction.setup.machine;
     const schedule::Tightest tightest = schedule::tightest(schedule, machine);
     const DeviceClass& device = *tightest.device;
-    const RankClass& fullest = schedule.classes[static_cast<std::size_t>(tightest.rank_class)];
-    std::string text =
-        fmt::format("batch {} does not fit: a device of class '{}' of {} has {}, it would take",
-                    batch_of(schedule, fullest), device.name, options.machine, to_string(device.memory.value));
+    const std::string fullest =
+        tightest.rank_class == schedule::no_class
+            ? "a server"
+            : fmt::format("batch {}", batch_of(schedule, schedule.classes[at(tightest.rank_class)]));
+    std::string text = fmt::format("{} does not fit: a device of class '{}' of {} has {}, it would take", fullest,
+                                   device.name, options.machine, to_string(device.memory.value));
     const auto& stages = prediction.setup.language_memory;
     const auto less = [](const predict::LanguageMemory& a, const predict::LanguageMemory& b) {
         return predict::total(a) < predict::total(b);
@@ -194,7 +197,7 @@ void write_plot(const Options& options, const std::vector<predict::Point>& point
     for (const predict::Point& p : points) {
         const StepFigures& figures = p.figures;
         curve.points.push_back({static_cast<double>(figures.devices), figures.time.step.value, p.band.low.value,
-                                p.band.high.value, figures.samples_per_s(), p.efficiency.value_or(0), p.memory.fits});
+                                p.band.high.value, figures.samples_per_s(), p.efficiency, p.memory.fits});
     }
     const picture::Chart chart = picture::scaling_chart(
         {curve}, picture::ScalingMetric::throughput, fmt::format("{} on {}", options.job.model, options.machine),
@@ -202,6 +205,12 @@ void write_plot(const Options& options, const std::vector<predict::Point>& point
                     to_string(options.job.precision)));
     replace_file(options.plot, picture::encoded(picture::xy_chart(chart), options.plot));
     talk(options.common, fmt::format("scaling curve: {}", options.plot));
+}
+
+// Where the machine is a file of the user's: another one may have its name.
+std::string machine_file(const std::string& asked, const Machine& machine) {
+    const bool is_file = !machine.origin.empty() && asked.starts_with(machine.origin);
+    return is_file ? std::filesystem::absolute(asked).lexically_normal().string() : "";
 }
 
 Report report_of(const Options& options, const predict::Job& job, const predict::Prediction& prediction) {
@@ -218,13 +227,16 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
         report.tables.front().columns.push_back({"guessed_share", "guessed", Show::percent});
     report.document["model"] = job.network.name;
     report.document["machine"] = job.machine.name;
+    if (const std::string file = machine_file(options.machine, job.machine); !file.empty())
+        report.document["machine_file"] = file;
     report.document["plan"] = options.job.plan;
     report.document["precision"] = to_string(options.job.precision);
     report.document["points"] = Json::array();
     for (const predict::Point& point : prediction.points) report.document["points"].push_back(report::json_of(point));
     add_machine_notes(report, job.machine);
-    add_faster_than_peak(report, prediction, options.common);
-    add_other_software(report, prediction, job, options.framework != models::default_framework, options.common);
+    add_network_notes(report, job.network, prediction.setup.schedule);
+    add_condition_notes(report, prediction, options.common);
+    add_price_warnings(report, prediction, options.framework != models::default_framework, options.common);
     add_pilots(report, prediction, options.common);
     if (options.explain) add_explanation(report, prediction);
     if (options.memory) add_memory(report, prediction);

@@ -7,11 +7,11 @@
 
 #include "cli/json.hpp"
 #include "predict/explain.hpp"
-#include "predict/faster_than_peak.hpp"
-#include "predict/other_software.hpp"
+#include "predict/remarks.hpp"
 #include "prices/tile_model.hpp"
 #include "report/prediction_json.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/remarks.hpp"
 
 namespace rehearse::cli {
 
@@ -57,51 +57,34 @@ void add_machine_notes(Report& report, const Machine& machine) {
         say(fmt::format("software: {} ({})", machine.software.name, machine.software.summary));
     }
     report.document["warnings"] = Json::array();
-    const auto warn = [&](const std::string& why) {
+    for (const std::string& why : predict::machine_warnings(machine)) {
         report.document["warnings"].push_back(why);
         say(fmt::format("warning: {}: {}", machine.origin, why));
-    };
-    if (!machine.in_situ.doubt.empty()) warn(machine.in_situ.doubt);
-    for (const DeviceClass& device : machine.classes) {
-        if (device.launch.source.empty())
-            warn(
-                fmt::format("device '{}' has no launch, so that small kernels cost next to nothing: give it in the "
-                            "machine file (a GPU's is some 4us)",
-                            device.name));
     }
 }
 
-void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common) {
-    const Machine& machine = prediction.setup.machine;
-    for (const predict::FasterThanPeak& one : predict::faster_than_peak(prediction.setup.schedule, machine)) {
-        const std::string text = fmt::format(
-            "{}: the sample of '{}' on '{}', {} ({}), beats what the device's peak ({}) and memory allow, {}: one of "
-            "them is wrong; the prediction takes the latter",
-            machine.origin.empty() ? machine.name : machine.origin, one.problem, one.device, to_string(one.measured),
-            one.sample, one.peak, to_string(one.least));
-        report.document["warnings"].push_back(text);
-        talk(common, "warning: " + text);
+void add_network_notes(Report& report, const Network& network, const Schedule& schedule) {
+    Json& notes = report.document["notes"] = Json::array();
+    for (const std::string& note : network.notes) notes.push_back(note);
+    for (const std::string& note : schedule::notes_of_plan(network, schedule)) notes.push_back(note);
+    for (const std::string& warning : schedule::guess_warnings(network)) report.document["warnings"].push_back(warning);
+}
+
+void add_condition_notes(Report& report, const predict::Prediction& prediction, const Common& common) {
+    std::vector<std::string> notes = predict::condition_notes(prediction.setup);
+    for (std::string& each : predict::staging_notes(prediction.points)) notes.push_back(std::move(each));
+    for (const std::string& note : notes) {
+        report.document["notes"].push_back(note);
+        talk(common, "note: " + note);
     }
 }
 
-void add_other_software(Report& report, const predict::Prediction& prediction, const predict::Job& job, bool foreign,
-                        const Common& common) {
-    const predict::OtherSoftware other = predict::other_software(prediction, foreign, job.framework.sockets);
-    const auto warn = [&](const std::string& text) {
+void add_price_warnings(Report& report, const predict::Prediction& prediction, bool foreign, const Common& common) {
+    std::vector<std::string> warnings = predict::faster_than_peak_warnings(prediction);
+    for (std::string& each : predict::other_software_warnings(prediction, foreign)) warnings.push_back(std::move(each));
+    for (const std::string& text : warnings) {
         report.document["warnings"].push_back(text);
         talk(common, "warning: " + text);
-    };
-    if (other.own_kernels > 0.5) {
-        warn(
-            fmt::format("{:.0f} % of the computation are priced by measured kernels of this program, not of the "
-                        "framework, which may take half or twice as long: give a measured step (--pilot 1=TIME) or "
-                        "prices of your profile (calibrate --trace)",
-                        100 * other.own_kernels));
-    }
-    if (other.other_messages) {
-        warn(
-            "the framework's ranks talk over sockets, the machine's messages were measured of MPI: calibrate it with "
-            "--transport sockets");
     }
 }
 
@@ -142,12 +125,10 @@ void add_memory(Report& report, const predict::Prediction& prediction) {
                 {{"class", fmt::format("stage {}", stage)}, {"kind", row.kind}, {"bytes", row.bytes.value}});
         }
     }
-    for (const RankClass& rank_class : prediction.setup.schedule.classes) {
+    for (const schedule::NamedUse& each : schedule::memory_uses(prediction.setup.schedule)) {
         if (!stages.empty()) break;
-        for (const schedule::MemoryRow& row :
-             schedule::rows(schedule::memory_use(prediction.setup.schedule, rank_class))) {
-            report.document["memory"].push_back(
-                {{"class", rank_class.name}, {"kind", row.kind}, {"bytes", row.bytes.value}});
+        for (const schedule::MemoryRow& row : schedule::rows(each.use)) {
+            report.document["memory"].push_back({{"class", each.name}, {"kind", row.kind}, {"bytes", row.bytes.value}});
         }
     }
     report.tables.push_back(table);

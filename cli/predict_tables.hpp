@@ -11,12 +11,14 @@ namespace rehearse::cli {
 /// What the machine file says of its prices as a whole: "software", that devices with tiles are priced for, and
 /// "warnings", why they are not to be trusted. Below the tables in text.
 void add_machine_notes(Report& report, const Machine& machine);
-/// In "warnings" and on stderr: kernels that were measured to be faster than the machine's peaks allow.
-void add_faster_than_peak(Report& report, const predict::Prediction& prediction, const Common& common);
-/// In "warnings" and on stderr: that computation or messages are priced as of other software than a framework's;
-/// `foreign`: the framework is not this program.
-void add_other_software(Report& report, const predict::Prediction& prediction, const predict::Job& job, bool foreign,
-                        const Common& common);
+/// "notes" of the network's import and of layers that the plan leaves whole, and in "warnings" how much of the network
+/// is guessed. Called after add_machine_notes; stderr has been told of all by then.
+void add_network_notes(Report& report, const Network& network, const Schedule& schedule);
+/// Adds what the conditions leave out, also to stderr. Called after add_network_notes.
+void add_condition_notes(Report& report, const predict::Prediction& prediction, const Common& common);
+/// In "warnings" and on stderr: kernels that were measured to be faster than the machine's peaks allow, and computation
+/// or messages that are priced as of other software than a framework's; `foreign`: the framework is not this program.
+void add_price_warnings(Report& report, const predict::Prediction& prediction, bool foreign, const Common& common);
 /// "explanation": what takes the step's time, at which price, from where; "bounds": what its certificate held it
 /// against.
 void add_explanation(Report& report, const predict::Prediction& prediction);

@@ -64,10 +64,10 @@ Json row_of(const BandedAnswer& banded) {
     row["bubble_s"] = answer.time.bubble.value;
     row["gradients_s"] = answer.time.gradients.value;
     row["update_s"] = answer.time.update.value;
-    row["memory"] = {{"weights", m.weights.value},     {"gradients", m.gradients.value},
-                     {"optimizer", m.optimizer.value}, {"activations", m.activations.value},
-                     {"loss", m.loss.value},           {"stand_ins", m.stand_ins.value},
-                     {"messages", m.messages.value},   {"stage", int{m.stage}}};
+    row["memory"] = {
+        {"weights", m.weights.value},         {"gradients", m.gradients.value}, {"optimizer", m.optimizer.value},
+        {"activations", m.activations.value}, {"again", m.again.value},         {"loss", m.loss.value},
+        {"stand_ins", m.stand_ins.value},     {"messages", m.messages.value},   {"stage", int{m.stage}}};
     row["memory_bytes"] = predict::total(m).value;
     if (answer.row.memory) {
         row["measured_bytes"] = answer.row.memory->value;

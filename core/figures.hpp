@@ -17,8 +17,10 @@ struct StepFigures {
     Summary time;  // the step and its parts
     Flops work;    // of a step: forward and backward of all samples
     Bytes memory;  // of the fullest rank, at its fullest moment
-    double samples_per_s() const { return static_cast<double>(global_batch) / time.step.value; }
-    FlopRate flops_per_s() const { return work / time.step; }
+    /// Share of the samples that the step learns from: what comes after its quorum is thrown away.
+    double counted = 1;
+    double samples_per_s() const { return counted * static_cast<double>(global_batch) / time.step.value; }
+    FlopRate flops_per_s() const { return counted * work / time.step; }
 };
 StepFigures figures_of(const Schedule& schedule, const Summary& time);
 

@@ -162,19 +162,21 @@ Summary steady(const Timeline& timeline, std::int64_t ranks) {
     for (const Event& event : timeline.events) {
         if (event.rank < ranks) by_rank[event.rank].push_back(&event);
     }
+    if (by_rank.empty()) return {};
+    // Of all steps a second the mean one: a rank that does more of them has more say in what a step is made of.
     Summary mean;
-    double rate = 0;  // steps a second, of all ranks
+    double rate = 0;
     for (const auto& [rank, events] : by_rank) {
         Settled one = settled(events);
-        const double share = 1.0 / (one.iterations * static_cast<double>(by_rank.size()));
         const Summary s = summary_of(one.whole, one.whole.start, one.whole.end);
-        mean.compute += s.compute * share;
-        mean.exposed_comm += s.exposed_comm * share;
-        mean.io_wait += s.io_wait * share;
-        mean.rest += s.rest * share;
-        rate += one.iterations / s.step.value;
+        const double a_second = 1 / s.step.value;
+        mean.compute += s.compute * a_second;
+        mean.exposed_comm += s.exposed_comm * a_second;
+        mean.io_wait += s.io_wait * a_second;
+        mean.rest += s.rest * a_second;
+        rate += one.iterations * a_second;
     }
-    if (by_rank.empty()) return {};
+    for (Seconds* part : {&mean.compute, &mean.exposed_comm, &mean.io_wait, &mean.rest}) *part = *part * (1 / rate);
     mean.step = Seconds{static_cast<double>(by_rank.size()) / rate};
     return mean;
 }

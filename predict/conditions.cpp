@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/methods/averaging.hpp"
+#include "core/methods/servers.hpp"
+#include "core/quorum.hpp"
 #include "schedule/input.hpp"
 #include "sim/host/learners.hpp"
 #include "sim/host/staging.hpp"
@@ -17,14 +21,25 @@ namespace rehearse::predict {
 
 namespace {
 
-// Of the replicas, the share that a step waits for.
-double waited_for(const Conditions& conditions, std::int64_t devices) {
-    if (conditions.backup == 0) return conditions.quorum;
+// Of the devices, the share that a step waits for: whole ones.
+double waited_share(const Conditions& conditions, std::int64_t devices) {
+    const auto all = static_cast<double>(devices);
+    if (conditions.backup == 0) return static_cast<double>(waited_for(conditions.quorum, devices)) / all;
     if (conditions.backup < 0 || conditions.backup >= devices) {
         throw InputError(
             fmt::format("--backup {}: from 0 to {} of {} devices", conditions.backup, devices - 1, devices));
     }
-    return static_cast<double>(devices - conditions.backup) / static_cast<double>(devices);
+    return static_cast<double>(devices - conditions.backup) / all;
+}
+
+// Of all devices of the job, those of servers behind those of ranks.
+void slow_nodes(sim::Options& options, const std::vector<sim::SlowNode>& slow, const Machine& machine,
+                const Schedule& schedule) {
+    if (slow.empty()) return;
+    options.pace = sim::paces(all_devices(schedule), machine, slow);
+    for (std::int64_t s = 0; s < schedule.methods.get<Servers>().count; ++s)
+        options.server_pace.push_back(options.pace[at(device_of_server(schedule, s))]);
+    options.pace.resize(at(ranks(schedule.mesh)));
 }
 
 // The pace of a device is that of the last of its learners.
@@ -45,6 +60,23 @@ void slow_learners(sim::Options& options, const LearnerPaces& learners, const Sc
     const double pace = sim::pace_of_learners(learners.paces, averaging.period, learners.first_idle);
     options.pace.resize(static_cast<std::size_t>(ranks(schedule.mesh)), 1);
     for (double& each : options.pace) each *= pace;
+}
+
+/// The processes that read samples, all of them and those of the node that has most.
+struct Readers {
+    std::int64_t all = 0, of_a_node = 0;
+};
+Readers readers_of(const Schedule& schedule, const Machine& machine) {
+    std::vector<bool> reads;  // by class
+    for (const RankClass& rank_class : schedule.classes) reads.push_back(schedule::reads_samples(schedule, rank_class));
+    Readers readers;
+    std::map<std::int64_t, std::int64_t> by_node;
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        if (!reads[at(class_of(schedule, rank))]) continue;
+        ++readers.all;
+        readers.of_a_node = std::max(readers.of_a_node, ++by_node[locate(machine, rank).node]);
+    }
+    return readers;
 }
 
 }  // namespace
@@ -116,11 +148,8 @@ sim::Options conditioned(sim::Options options, const Conditions& conditions, con
                          const Schedule& schedule, std::int64_t devices) {
     options.degraded = conditions.degraded;
     options.nodes = sim::placed_nodes(conditions.placement, machine, devices, conditions.seed);
-    options.quorum = waited_for(conditions, devices);
-    if (!conditions.slow.empty()) {
-        options.pace = sim::paces(devices, machine, conditions.slow);
-        options.pace.resize(static_cast<std::size_t>(ranks(schedule.mesh)));
-    }
+    options.quorum = waited_share(conditions, devices);
+    slow_nodes(options, conditions.slow, machine, schedule);
     slow_learners(options, conditions.learners, schedule);
     return options;
 }
@@ -131,10 +160,10 @@ Machine with_reading(Machine machine, const Conditions& conditions, const Schedu
     const Reading& reading = *conditions.reading;
     ReadPattern pattern = reading.pattern;
     pattern.sample = sample_of(conditions, schedule.network);
-    const std::int64_t processes = ranks(schedule.mesh);
-    const ReadRates rates = read_rates(reading.system, pattern, processes, static_cast<double>(global_batch(schedule)));
-    const std::int64_t a_node = devices_per_node(machine.nodes.front());
-    const Bandwidth node = static_cast<double>(std::min(processes, a_node)) * rates.process;
+    const Readers readers = readers_of(schedule, machine);
+    const ReadRates rates =
+        read_rates(reading.system, pattern, readers.all, static_cast<double>(global_batch(schedule)));
+    const Bandwidth node = static_cast<double>(readers.of_a_node) * rates.process;
     const auto lower = [&](Sourced<Bandwidth>& figure, Bandwidth rate) {
         if (!figure.source.empty() && figure.value <= rate) return;
         figure = {rate, fmt::format("{} read so (bound by {})", reading.system.name, to_string(rates.bound))};

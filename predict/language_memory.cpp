@@ -21,23 +21,17 @@ public:
         element_ = size_of(p_.type == DataType::fp8 ? DataType::bf16 : p_.type).value;
     }
 
+    /// Kept of a block from its forward to its backward pass.
     double block_bytes(std::int64_t block) const {
-        if (p_.recompute == Recomputation::full) return element_ * rows_;
-        double values = (p_.again.norms ? 2 : 4) * rows_;         // what both normalizations read and give
-        double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
-        values += m_.has_latent() ? latent_values() : attention_values();
-        if (p_.attention == AttentionKernel::kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
-        if (m_.has_experts(block)) {
-            // Ranks of a tensor group send their own rows to experts.
-            const double taken = tokens_ / tensor_ * number(m_.top);
-            values += ffn_values(number(m_.expert_ffn * m_.shared_experts) / tensor_, tokens_);
-            values += ffn_values(number(m_.expert_ffn), taken) + 2 * taken * number(m_.hidden);
-            if (p_.again.activations) values -= taken * number(m_.expert_ffn);
-            bytes += 8 * tokens_ / tensor_ * number(m_.experts);  // the router's scores and probabilities, f32
-        } else if (!p_.again.feed_forward) {
-            values += ffn_values(number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_, tokens_);
-        }
-        return element_ * values + bytes;
+        return p_.recompute == Recomputation::full ? element_ * rows_ : ordinary_bytes(block);
+    }
+
+    /// Beside what is kept: the largest of these blocks, while it is computed again for its backward pass.
+    double again_bytes(const StageBlocks& blocks) const {
+        double most = 0;
+        for (std::int64_t block = blocks.first; block < blocks.first + blocks.count; ++block)
+            most = std::max(most, ordinary_bytes(block) - block_bytes(block));
+        return most;
     }
 
     // Scores and, in f32, what the fused cross-entropy makes of them; or, a moment later, their gradient while the
@@ -67,6 +61,25 @@ public:
     }
 
 private:
+    /// What a block without recomputation keeps.
+    double ordinary_bytes(std::int64_t block) const {
+        double values = (p_.again.norms ? 2 : 4) * rows_;         // what both normalizations read and give
+        double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
+        values += m_.has_latent() ? latent_values() : attention_values();
+        if (p_.attention == AttentionKernel::kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
+        if (m_.has_experts(block)) {
+            // Ranks of a tensor group send their own rows to experts.
+            const double taken = tokens_ / tensor_ * number(m_.top);
+            values += ffn_values(number(m_.expert_ffn * m_.shared_experts) / tensor_, tokens_);
+            values += ffn_values(number(m_.expert_ffn), taken) + 2 * taken * number(m_.hidden);
+            if (p_.again.activations) values -= taken * number(m_.expert_ffn);
+            bytes += 8 * tokens_ / tensor_ * number(m_.experts);  // the router's scores and probabilities, f32
+        } else if (!p_.again.feed_forward) {
+            values += ffn_values(number(m_.experts > 0 ? m_.dense_ffn : m_.ffn) / tensor_, tokens_);
+        }
+        return element_ * values + bytes;
+    }
+
     double ffn_values(double width, double tokens) const { return (m_.gated ? 3 : 2) * tokens * width; }
 
     // Queries, keys and values, and attention's result.
@@ -143,20 +156,23 @@ LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& p
     if (stage + 1 == plan.pipe) kept += (losses - 1) * use.block_bytes(model.layers - 1);
     const std::int64_t begun = std::min(plan.pipe - stage, plan.microbatches);
     memory.activations = Bytes{kept * static_cast<double>(begun)};
+    memory.again = Bytes{use.again_bytes(blocks)};
     if (stage + 1 == plan.pipe) memory.loss = Bytes{losses * use.loss_bytes()};
+    // Scores are gone before the first block is computed again: the fuller of both moments counts.
+    (memory.again > memory.loss ? memory.loss : memory.again) = Bytes{};
     memory.stand_ins = Bytes{use.stand_in_bytes(blocks)};
     memory.messages = Bytes{use.message_bytes()};
     return memory;
 }
 
 Bytes total(const LanguageMemory& m) {
-    return m.weights + m.gradients + m.optimizer + m.activations + m.loss + m.stand_ins + m.messages;
+    return m.weights + m.gradients + m.optimizer + m.activations + m.again + m.loss + m.stand_ins + m.messages;
 }
 
 std::vector<schedule::MemoryRow> rows(const LanguageMemory& m) {
-    return {{"weights", m.weights},         {"gradients", m.gradients}, {"optimizer", m.optimizer},
-            {"activations", m.activations}, {"loss", m.loss},           {"stand-ins", m.stand_ins},
-            {"messages", m.messages},       {"total", total(m)}};
+    return {{"weights", m.weights},         {"gradients", m.gradients},  {"optimizer", m.optimizer},
+            {"activations", m.activations}, {"computed again", m.again}, {"loss", m.loss},
+            {"stand-ins", m.stand_ins},     {"messages", m.messages},    {"total", total(m)}};
 }
 
 LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& plan) {

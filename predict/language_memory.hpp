@@ -16,7 +16,8 @@ struct LanguageMemory {
     Bytes gradients;    // f32, whole
     Bytes optimizer;    // f32 weights and both moments, in shares where ZeRO has them
     Bytes activations;  // of all micro-batches that a stage has begun and not ended
-    Bytes loss;         // scores of the last stage and what makes their gradient
+    Bytes again;        // a block that is computed again for its backward pass, beside its activations above
+    Bytes loss;         // scores of the last stage and what makes their gradient; no block is computed again meanwhile
     Bytes stand_ins;    // gradients that are never read, one of each shape of a product's weights
     Bytes messages;     // gathered rows of sequence parallelism, rows in flight between stages
     StageIndex stage{0};

@@ -9,7 +9,9 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "core/methods/servers.hpp"
+#include "core/quorum.hpp"
 #include "sim/computation_error.hpp"
 #include "sim/network/storage.hpp"
 #include "sim/simulate.hpp"
@@ -75,21 +77,22 @@ std::optional<Input> input_of(const Setup& setup, const Point& point, std::optio
     if (conditions.input.empty()) return std::nullopt;
     const StorageTier& tier = sim::storage_tier(setup.machine, conditions.input);
     const Bytes sample = sample_of(conditions, setup.schedule.network);
-    const auto devices = static_cast<double>(point.figures.devices);
-    const Seconds step = point.figures.time.step - point.figures.time.io_wait;
-    const Bytes each = sample * (static_cast<double>(point.figures.global_batch) / devices);
-    Input input{.rate = each * devices / step};
-    if (!tier.per_node && !conditions.loader)
-        input.bound_devices = sim::devices_until_bound(setup.machine, tier, each / step);
+    const Summary& time = point.figures.time;
+    const Bytes all = sample * static_cast<double>(point.figures.global_batch);
+    Input input{.rate = all / time.step};
+    if (!tier.per_node && !conditions.loader) {
+        const Bandwidth asked = all * (1 / static_cast<double>(point.figures.devices)) / (time.step - time.io_wait);
+        input.bound_devices = sim::devices_until_bound(setup.machine, tier, asked);
+    }
     if (conditions.data_servers) {
         input.data_servers = conditions.data_servers->count;
         input.cached_share = sim::cached_share(data_servers(conditions, setup.schedule.network, dataset));
     }
     if (conditions.stage.empty()) return input;
     if (!dataset) throw InputError("--stage needs --dataset: how many samples there are");
-    const std::int64_t kept = conditions.keep.value_or((*dataset + point.nodes - 1) / point.nodes);
-    input.staging = sim::stage(setup.machine, point.nodes, conditions.stage, conditions.input, *dataset,
-                               std::min(kept, *dataset), sample);
+    const std::int64_t kept = std::min(conditions.keep.value_or((*dataset + point.nodes - 1) / point.nodes), *dataset);
+    input.left_out = std::max<std::int64_t>(*dataset - kept * point.nodes, 0);
+    input.staging = sim::stage(setup.machine, point.nodes, conditions.stage, conditions.input, *dataset, kept, sample);
     return input;
 }
 
@@ -112,9 +115,9 @@ Through through_of(const Schedule& schedule, const Timeline& timeline) {
     std::vector<Seconds> ends;
     for (const auto& [rank, end] : through) ends.push_back(end);
     std::ranges::sort(ends);
-    const auto waited =
-        static_cast<std::size_t>(std::ceil(schedule.methods.get<Servers>().quorum * static_cast<double>(ends.size())));
-    return {ends.at(std::max<std::size_t>(waited, 1) - 1), ends.back()};
+    const std::int64_t waited =
+        waited_for(schedule.methods.get<Servers>().quorum, static_cast<std::int64_t>(ends.size()));
+    return {ends.at(at(waited - 1)), ends.back()};
 }
 
 }  // namespace rehearse::predict

@@ -41,15 +41,16 @@ Seconds step_with(const Setup& setup, sim::Simulator& simulator, const Anchor& a
     return sim::Simulator{here.schedule, here.simulated()}.step(here.options);
 }
 
-Seconds measured_step(const Pilot& pilot, const Schedule& schedule) {
-    const std::int64_t batch = global_batch(schedule);
+Seconds measured_step(const Pilot& pilot, const Setup& setup) {
+    const std::int64_t batch = global_batch(setup.schedule);
     if (pilot.global_batch && *pilot.global_batch != batch) {
         throw InputError(
             fmt::format("--pilot: the one of {} devices was measured with {} samples a step, the prediction has {}; "
                         "give the --batch that was measured",
                         pilot.devices, *pilot.global_batch, batch));
     }
-    return pilot.samples_per_s > 0 ? Seconds{static_cast<double>(batch) / pilot.samples_per_s} : pilot.step;
+    if (!(pilot.samples_per_s > 0)) return pilot.step;
+    return Seconds{setup.options.quorum * static_cast<double>(batch) / pilot.samples_per_s};
 }
 
 // A measured setup that is simulated again and again.
@@ -202,7 +203,7 @@ Piloted piloted(const Job& job) {
     std::vector<MeasuredSetup> measured;
     for (const Pilot& pilot : pilots) setups.push_back(setup_of(job, pilot.devices));
     for (std::size_t i = 0; i < pilots.size(); ++i) {
-        measured.push_back({&setups[i], measured_step(pilots[i], setups[i].schedule)});
+        measured.push_back({&setups[i], measured_step(pilots[i], setups[i])});
     }
     const Anchors smallest = fitted({measured.front()});
     Piloted result{fitted(measured), {}};

@@ -90,6 +90,11 @@ Setup setup_of(const Job& job, std::int64_t devices) {
 
 namespace {
 
+// They are paid for as long as those that train.
+std::int64_t data_server_nodes(const Conditions& conditions) {
+    return conditions.data_servers ? conditions.data_servers->count : 0;
+}
+
 // Nothing where a device has no peak for the type of products.
 std::optional<double> utilization(const Setup& setup, const StepFigures& figures) {
     FlopRate peak;
@@ -102,14 +107,14 @@ std::optional<double> utilization(const Setup& setup, const StepFigures& figures
     return figures.flops_per_s() / peak;
 }
 
+}  // namespace
+
 MemoryFit memory_of(const Setup& setup) {
     const schedule::Tightest tightest = schedule::tightest(setup.schedule, setup.machine);
     const Bytes capacity = tightest.device->memory.value;
     const Bytes peak = setup.language_memory.empty() ? total(tightest.use) : setup.schedule.memory_peak;
     return {peak, capacity, peak <= capacity};
 }
-
-}  // namespace
 
 Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     const Seconds begin = now();
@@ -124,6 +129,7 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
                 .flows = middle.flows,
                 .bounds = middle.bounds};
     point.figures.memory = point.memory.peak;
+    point.figures.counted = setup.options.quorum;
     point.anchor = setup.anchor;
     point.waiting = setup.waiting.front();
     point.utilization = utilization(setup, point.figures);
@@ -139,11 +145,11 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     }
     point.noisy = noisy_step(setup);
     point.input = input_of(setup, point, job.training.dataset);
-    point.checkpoints = checkpoints_of(setup, summary.step);
+    point.checkpoints = checkpoints_of(setup, point.noisy ? point.noisy->mean : summary.step);
     point.training = training_time(
-        job.training, {.samples_per_s = point.figures.samples_per_s(),
+        job.training, {.samples_per_s = point.samples_per_s(),
                        .global_batch = point.figures.global_batch,
-                       .nodes = point.nodes,
+                       .nodes = point.nodes + data_server_nodes(setup.conditions),
                        .checkpoint_share = point.checkpoints ? point.checkpoints->share : 0,
                        .staging = point.input && point.input->staging ? point.input->staging->time() : Seconds{}});
     timeline = std::move(middle.timeline);

@@ -14,6 +14,9 @@ namespace rehearse::predict {
 /// card; no pilot is looked at. InputError as make_schedule.
 Setup setup_of(const Job& job, std::int64_t devices);
 
+/// Returns what the device takes that comes nearest to its memory, or goes beyond it most.
+MemoryFit memory_of(const Setup& setup);
+
 /// Returns one point, its efficiency left out; `timeline` gets what was simulated.
 Point point_of(const Job& job, const Setup& setup, Timeline& timeline);
 

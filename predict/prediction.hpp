@@ -44,11 +44,12 @@ struct NoisyStep {
 
 /// Samples that are read from a storage tier.
 struct Input {
-    Bandwidth rate;                               // by all devices, if they wait for nothing
+    Bandwidth rate;                               // what all devices read together, over the whole step
     std::optional<std::int64_t> bound_devices{};  // from which on a shared tier is the bound
     std::int64_t data_servers = 0;                // that keep samples in memory; 0: there are none
     std::optional<double> cached_share{};         // ... what share of them
     std::optional<sim::Staging> staging{};
+    std::int64_t left_out = 0;  // samples of the data set that no node keeps
 };
 
 struct Checkpoints {
@@ -81,7 +82,9 @@ struct Point {
     std::optional<double> utilization{};  // operations of the step over those of all devices at their peak
     double guessed = 0;                   // of the bytes that its passes move, those of operators that are unknown
     Seconds wall{};                       // that the prediction itself took
-    Seconds time_of(double samples) const { return Seconds{samples / figures.samples_per_s()}; }
+    /// With the noise, where there is some.
+    double samples_per_s() const { return noisy ? noisy->samples_per_s : figures.samples_per_s(); }
+    Seconds time_of(double samples) const { return Seconds{samples / samples_per_s()}; }
     double device_hours(double samples) const {
         return time_of(samples).value / 3600 * static_cast<double>(figures.devices);
     }

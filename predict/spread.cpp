@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
+#include "core/quorum.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse::predict {
@@ -54,7 +55,7 @@ std::vector<double> waiting(const Schedule& schedule, const Machine& machine, do
         const double n = std::min(count, static_cast<double>(in_step));
         const double contained = std::min(n, static_cast<double>(cards_of_prices(machine, *of)));
         const double spread = std::hypot(card_spread, of->step_spread.value);
-        count = slowest_of(n, std::max(1.0, std::ceil(quorum * n - 1e-9)), spread) / slowest_of(contained);
+        count = slowest_of(n, static_cast<double>(waited_for(quorum, std::llround(n))), spread) / slowest_of(contained);
     }
     std::vector<double> result;
     result.reserve(device.size());

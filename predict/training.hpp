@@ -34,7 +34,8 @@ struct TrainingTime {
 /// What the time of a training depends on beside its data set.
 struct Pace {
     double samples_per_s = 0;
-    std::int64_t global_batch = 0, nodes = 1;
+    std::int64_t global_batch = 0;
+    std::int64_t nodes = 1;       // that are paid for: with those of data servers
     double checkpoint_share = 0;  // of the time after staging
     Seconds staging{};            // before the first step
 };

@@ -17,6 +17,9 @@ struct InputData {
 /// Bytes of one sample of the network's inputs as f32 numbers, or as 8-byte integers where they are words.
 Bytes sample_size(const Network& network);
 
+/// Whether ranks of a class read samples: a later stage of a pipeline gets what its neighbour computed.
+bool reads_samples(const Schedule& schedule, const RankClass& rank_class);
+
 /// Each rank that works on the network's input reads the samples of a step from the tier while it computes the step
 /// before (prefetch of one step): a Load on the io stream that no step waits for but the next training step. Ranks
 /// along a tensor axis read a share each, those along spatial axes their blocks of each sample.

@@ -6,12 +6,14 @@
 
 #include "core/gathered_again.hpp"
 #include "core/index.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/axes/tables.hpp"
 #include "schedule/methods/gathers.hpp"
 #include "schedule/methods/method.hpp"
+#include "schedule/methods/server_memory.hpp"
 
 namespace rehearse::schedule {
 
@@ -316,11 +318,18 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
     return use;
 }
 
+std::vector<NamedUse> memory_uses(const Schedule& schedule) {
+    std::vector<NamedUse> all;
+    for (const RankClass& rank_class : schedule.classes)
+        all.push_back({rank_class.name, memory_use(schedule, rank_class)});
+    if (all_devices(schedule) > ranks(schedule.mesh)) all.push_back({"server", server_memory(schedule)});
+    return all;
+}
+
 MemoryUse memory_use(const Schedule& schedule) {
     MemoryUse fullest;
-    for (const RankClass& rank_class : schedule.classes) {
-        const MemoryUse use = memory_use(schedule, rank_class);
-        if (total(use) > total(fullest)) fullest = use;
+    for (const NamedUse& each : memory_uses(schedule)) {
+        if (total(each.use) > total(fullest)) fullest = each.use;
     }
     return fullest;
 }
@@ -342,7 +351,11 @@ std::vector<Tightest> tightest_of_classes(const Schedule& schedule, const Machin
 }
 
 Tightest tightest(const Schedule& schedule, const Machine& machine) {
-    return std::ranges::max(tightest_of_classes(schedule, machine), {}, &Tightest::share);
+    std::vector<Tightest> all = tightest_of_classes(schedule, machine);
+    const MemoryUse server = server_memory(schedule);
+    for (std::int64_t device = ranks(schedule.mesh); device < all_devices(schedule); ++device)
+        all.push_back({no_class, &rehearse::class_of(machine, device), server});
+    return std::ranges::max(all, {}, &Tightest::share);
 }
 
 std::vector<MemoryRow> rows(const MemoryUse& use) {

@@ -2,6 +2,7 @@
 // What one rank of a schedule holds in device memory at its fullest moment, by kind.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,21 +25,32 @@ struct MemoryUse {
 };
 Bytes total(const MemoryUse& use);
 
-/// Of the fullest rank class, or of one. Nothing is assumed to be computed in place.
-MemoryUse memory_use(const Schedule& schedule);
+/// Of one rank class, and of the server that shares the device of one of its ranks. Nothing is assumed to be computed
+/// in place.
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
+
+struct NamedUse {
+    std::string name;
+    MemoryUse use;
+};
+/// Of each rank class; of the fullest server last, where servers have devices of their own.
+std::vector<NamedUse> memory_uses(const Schedule& schedule);
+/// The fullest of these.
+MemoryUse memory_use(const Schedule& schedule);
+
+inline constexpr int no_class = -1;  // what Tightest is of is a server with a device of its own
 
 /// A rank class on a device of its ranks: that which comes nearest to the device's memory, or goes beyond it most.
 struct Tightest {
     int rank_class = 0;
-    const DeviceClass* device = nullptr;  // the smallest that a rank of the class is on
+    const DeviceClass* device = nullptr;  // the smallest that a rank of the class, or a server, is on
     MemoryUse use;
     double share() const { return total(use) / device->memory.value; }
     bool fits() const { return share() <= 1; }
 };
 /// Of each rank class, on the smallest of its devices. Rank r is on device r.
 std::vector<Tightest> tightest_of_classes(const Schedule& schedule, const Machine& machine);
-/// On a machine of like devices: the fullest.
+/// Of these, and of servers with devices of their own. On a machine of like devices: the fullest.
 Tightest tightest(const Schedule& schedule, const Machine& machine);
 
 struct MemoryRow {

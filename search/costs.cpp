@@ -89,6 +89,19 @@ std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t piece
     return best;
 }
 
+/// Buckets that the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that
+/// fills a bucket closes it, however much it adds (schedule/methods/buckets.cpp).
+double buckets_of(const std::vector<double>& weights, std::size_t begin, std::size_t end, double full) {
+    double buckets = 0, open = 0;
+    for (std::size_t i = end; i-- > begin;) {
+        const double own = weights[i + 1] - weights[i];
+        if (own > 0 && open == 0) ++buckets;
+        open += own;
+        if (open >= full) open = 0;
+    }
+    return buckets;
+}
+
 }  // namespace
 
 Group::Group(const Network& network, const Machine& machine, const predict::Framework& framework, schedule::Job job,
@@ -192,15 +205,17 @@ std::vector<double> Group::held(const std::vector<double>& outputs) const {
 }
 
 void Group::find_sizes() {
-    std::vector<double> weights, of_experts, outputs;
+    std::vector<double> weights, of_experts, operands, outputs;
     const double size = size_of(compute_type(schedule_.precision)).value;
     for (const Layer& layer : schedule_.classes[0].part.network.layers) {
         weights.push_back(static_cast<double>(parameters(layer.op)));
         of_experts.push_back(std::holds_alternative<GroupedMatMul>(layer.op) ? weights.back() : 0);
+        operands.push_back(static_cast<double>(operand_bytes(schedule_.precision, layer.op)));
         outputs.push_back(size * static_cast<double>(unit_ * elements(layer.output)));
     }
     weights_ = running(weights);
     expert_weights_ = running(of_experts);
+    operands_ = running(operands);
     held_ = running(held(outputs));
     outputs_ = running(outputs);
 }
@@ -245,6 +260,7 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     };
     costs.weights = weights_;
     costs.expert_weights = expert_weights_;
+    costs.operand_bytes = operands_;
     costs.held_bytes = scaled(held_);
     costs.output_bytes = scaled(outputs_);
     costs.passing_bytes = times * activation_gradients_;
@@ -253,13 +269,15 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     }
     costs.whole_stage = recompute_ == Recompute::all;
     costs.update_s = update_s_ / std::max(1.0, costs.weights.back());
+    costs.bucket_weights = bucket_bytes / size_of(wire_type(schedule_.precision)).value;
     return costs;
 }
 
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
     const auto pieces = static_cast<std::size_t>(stages * chunks);
     if (pieces + 1 > costs.forward_s.size()) return {};
-    std::vector<double> both(costs.forward_s);
+    std::vector<double> both(costs.forward_s), dense(costs.weights);
+    std::ranges::transform(dense, costs.expert_weights, dense.begin(), std::minus{});
     std::ranges::transform(both, costs.backward_s, both.begin(), std::plus{});
     std::vector<Stage> made(static_cast<std::size_t>(stages));
     std::size_t begin = 0;
@@ -271,6 +289,9 @@ std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int c
         stage.backward_s += between(costs.backward_s);
         stage.weights += between(costs.weights);
         stage.expert_weights += between(costs.expert_weights);
+        stage.buckets += buckets_of(dense, begin, end, costs.bucket_weights);  // which end where a chunk does
+        stage.expert_buckets += buckets_of(costs.expert_weights, begin, end, costs.bucket_weights);
+        stage.operand_bytes += between(costs.operand_bytes);
         stage.held_bytes += between(costs.held_bytes);
         stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
         stage.handed_bytes = costs.output_bytes[end] - costs.output_bytes[end - 1];

@@ -19,17 +19,21 @@
 
 namespace rehearse::search {
 
+inline constexpr double bucket_bytes = 25e6;  // of gradients: the plan language's default
+
 /// Of one micro-batch on one rank, layers before i: element i of each list; as many as layers + 1.
 struct LayerCosts {
     std::vector<double> forward_s, backward_s;  // backward with what it computes again; both with sums inside layers
     std::vector<double> weights;                // elements; of which those of experts, which fewer ranks share:
     std::vector<double> expert_weights;
-    std::vector<double> held_bytes;    // activations from forward to backward
-    std::vector<double> output_bytes;  // all outputs
-    double passing_bytes = 0;          // beside what is held: at the fullest moment of one backward pass
-    double update_s = 0;               // of one weight
-    double computed_s = 0;             // of all forward and backward, without what is sent inside layers
-    bool whole_stage = false;          // a stage's outputs are all computed again at once
+    std::vector<double> operand_bytes;  // of weights as they are multiplied in 8 bits
+    std::vector<double> held_bytes;     // activations from forward to backward
+    std::vector<double> output_bytes;   // all outputs
+    double passing_bytes = 0;           // beside what is held: at the fullest moment of one backward pass
+    double update_s = 0;                // of one weight
+    double bucket_weights = 0;          // elements that fill a bucket of gradients
+    double computed_s = 0;              // of all forward and backward, without what is sent inside layers
+    bool whole_stage = false;           // a stage's outputs are all computed again at once
 };
 
 /// Ranks that share layers, and how.
@@ -81,9 +85,10 @@ private:
     Schedule schedule_;  // of all blocks, or of few
     /// Layers of its part that stand for as many more times.
     std::size_t block_begin_ = 0, block_end_ = 0, more_blocks_ = 0;
-    double activations_ = 0, activation_gradients_ = 0;              // bytes of a unit, of all blocks
-    std::vector<double> outputs_, held_, weights_, expert_weights_;  // of layers before i, like LayerCosts; of a unit
-    std::vector<Problem> problems_;                                  // each once
+    double activations_ = 0, activation_gradients_ = 0;  // bytes of a unit, of all blocks
+    /// Of layers before i, like LayerCosts; of a unit.
+    std::vector<double> outputs_, held_, weights_, expert_weights_, operands_;
+    std::vector<Problem> problems_;  // each once
     std::vector<Communicate> sums_;
     std::vector<Doing> computes_, communications_;
     double update_s_ = 0;
@@ -95,7 +100,10 @@ struct Stage {
     double forward_s = 0, backward_s = 0;  // of one micro-batch
     double weights = 0;                    // elements
     double expert_weights = 0;             // of these
-    double held_bytes = 0;                 // of one micro-batch
+    double buckets = 0;                    // of gradients of what is no expert, and of experts
+    double expert_buckets = 0;
+    double operand_bytes = 0;  // of all of these
+    double held_bytes = 0;     // of one micro-batch
     double passing_bytes = 0;
     double handed_bytes = 0;  // to the next stage
 };

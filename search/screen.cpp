@@ -13,8 +13,6 @@
 namespace rehearse::search {
 namespace {
 
-constexpr double bucket_bytes = 25e6;  // the plan language's default
-
 double size(DataType type) { return size_of(type).value; }
 
 /// Micro-batches of a whole stage that its order lets be forward but not yet backward at the same time.
@@ -132,16 +130,22 @@ const Wires::Sum& Screen::sum(const Shape& shape) {
     return *known;
 }
 
-const Line& Screen::piecewise(CollectiveKind kind, const Shape& shape) {
-    Lines& of = lines(shape);
-    std::optional<Line>& known = kind == CollectiveKind::all_gather ? of.gather : of.scatter;
-    if (!known) known = wires_.piecewise(kind, shape);
+const Wires::Halves& Screen::halves(const Shape& shape) {
+    std::optional<Wires::Halves>& known = lines(shape).halves;
+    if (!known) known = wires_.halves(shape);
+    return *known;
+}
+
+const Line& Screen::gather(const Shape& shape) {
+    std::optional<Line>& known = lines(shape).gather;
+    if (!known) known = wires_.piecewise(CollectiveKind::all_gather, shape, sum(shape).algorithm);
     return *known;
 }
 
 double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
     const Shape& shape = choices.shape;
-    if (shape.holders() > 1 && choices.zero < 2) choices.all_reduce = sum(of_dense(shape)).algorithm;
+    if (shape.holders() > 1)
+        choices.all_reduce = choices.zero < 2 ? sum(of_dense(shape)).algorithm : halves(of_dense(shape)).algorithm;
     double longest = 0, all = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
@@ -184,39 +188,34 @@ double Screen::passes(const Choices& choices, const Pipe& pipe) {
 /// What the other copies of a stage are waited for, beyond the `busy` seconds of the pipeline.
 double Screen::exposed(const Choices& choices, const Stage& stage, double busy) {
     if (choices.shape.holders() == 1) return 0;
-    const double unit = size(wire_type(job_.precision));
-    // A bucket ends where a chunk does.
-    const double all_buckets =
-        choices.chunks * std::max(1.0, std::ceil(unit * stage.weights / choices.chunks / bucket_bytes));
-    const std::array shares{Share{stage.weights - stage.expert_weights, of_dense(choices.shape)},
-                            Share{stage.expert_weights, of_experts(choices.shape)}};
-    const auto whole = [&](const auto& line_of) {
+    const double compute = size(compute_type(job_.precision)), wire = size(wire_type(job_.precision));
+    const double all_buckets = std::max(1.0, stage.buckets + stage.expert_buckets);
+    const std::array shares{Share{stage.weights - stage.expert_weights, stage.buckets, of_dense(choices.shape)},
+                            Share{stage.expert_weights, stage.expert_buckets, of_experts(choices.shape)}};
+    const auto whole = [&](double unit, const auto& line_of) {  // `unit` bytes of each weight, or its gradient
         double seconds = 0;
         for (const Share& share : shares) {
-            if (share.shape.data == 1 || (share.weights == 0 && stage.expert_weights > 0)) continue;
-            const double bytes = unit * share.weights;
+            if (share.shape.data == 1 || share.buckets == 0) continue;
             const Line& line = line_of(share.shape);
-            seconds += std::max(1.0, std::ceil(bytes / bucket_bytes)) * line.start_s + bytes * line.s_per_byte;
-            if (stage.expert_weights == 0) break;
+            seconds += share.buckets * line.start_s + unit * share.weights * line.s_per_byte;
         }
         return seconds;
-    };
-    const auto pieces = [&](CollectiveKind kind) {
-        return whole([&](const Shape& shape) -> const Line& { return piecewise(kind, shape); });
     };
     const auto behind = [&](double seconds, double cover) {  // the last bucket is ready when nothing is left to do
         if (!choices.overlap) return seconds;
         return std::max(seconds / all_buckets, seconds - cover * (1 - 1 / all_buckets));
     };
-    const double gather = choices.zero > 0 ? pieces(CollectiveKind::all_gather) : 0;
     if (choices.zero < 2) {
-        return behind(whole([&](const Shape& shape) -> const Line& { return sum(shape).line; }), stage.backward_s) +
-               gather;
+        const double summed = whole(wire, [&](const Shape& shape) -> const Line& { return sum(shape).line; });
+        const double gathered =
+            choices.zero == 1 ? whole(compute, [&](const Shape& shape) -> const Line& { return gather(shape); }) : 0;
+        return behind(summed, stage.backward_s) + gathered;
     }
-    const double scatter = pieces(CollectiveKind::reduce_scatter);
-    if (choices.zero == 2) return behind(scatter, stage.backward_s) + gather;
+    const double scattered = whole(wire, [&](const Shape& shape) -> const Line& { return halves(shape).scatter; });
+    const double gathered = whole(compute, [&](const Shape& shape) -> const Line& { return halves(shape).gather; });
+    if (choices.zero == 2) return behind(scattered, stage.backward_s) + gathered;
     const auto times = static_cast<double>(choices.micro_batches);
-    return behind(times * (2 * gather + scatter), busy);
+    return behind(times * (2 * gathered + scattered), busy);
 }
 
 double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) const {
@@ -230,6 +229,7 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
         const bool scattered =
             choices.zero == 3 || (choices.zero == 2 && choices.micro_batches == 1 && choices.overlap);
         double bytes = (choices.zero == 3 ? updated + 2 * bucket_bytes / wire : stage.weights) * compute;
+        if (choices.zero < 3) bytes += stage.operand_bytes;  // else they are made of what is gathered
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));
         if (choices.shape.holders() > 1) bytes += bucket_bytes;

@@ -52,11 +52,12 @@ private:
     /// What is sent on one mesh, looked up when it is first needed.
     struct Lines {
         std::optional<Wires::Sum> sum;
-        std::optional<Line> gather, scatter, hop;
+        std::optional<Wires::Halves> halves;
+        std::optional<Line> gather, hop;  // gather: of ZeRO 1, beside `sum`
     };
     /// Gradients of one kind, and the mesh along whose data axis they are summed.
     struct Share {
-        double weights = 0;
+        double weights = 0, buckets = 0;
         Shape shape;
     };
     std::optional<Group>& group(const Sharing& sharing);
@@ -64,7 +65,8 @@ private:
     bool is_plain(const LayerCosts& costs, const Sharing& sharing, std::int64_t micro_batch);
     Lines& lines(const Shape& shape) { return lines_[shape]; }
     const Wires::Sum& sum(const Shape& shape);
-    const Line& piecewise(CollectiveKind kind, const Shape& shape);
+    const Wires::Halves& halves(const Shape& shape);
+    const Line& gather(const Shape& shape);
     struct Pipe {
         double longest = 0, all = 0;  // seconds of a micro-batch in the longest stage, and in all of them
         double hops = 0, pace = 0;

@@ -133,6 +133,11 @@ void Simulator::check_once(const Options& options) {
     if (!(options.quorum > 0 && options.quorum <= 1)) {
         throw InputError(fmt::format("quorum {}: a share of the ranks above 0, at most 1", options.quorum));
     }
+    if (options.quorum < 1 && schedule_.methods.get<Servers>().count > 0) {
+        throw InputError(
+            "--quorum and --backup: with servers no rank waits for others in a step; the plan says when an epoch ends, "
+            "like server=2:quorum=0.75");
+    }
     if (!machine_.shared_cores.empty() && !options.nodes.empty()) {
         throw InputError(
             fmt::format("machine '{}' has devices that share cores: a job is placed on its first nodes, as "

@@ -24,9 +24,10 @@ struct Options {
     Mode mode = Mode::automatic;
     std::int64_t exact_limit = 64;
     int iterations = 1;
-    ZScore z_score = nominal;          // of every price, compute and communication
-    std::optional<ZScore> messages{};  // of messages instead
-    std::vector<double> pace{};        // by rank: how much longer its kernels take (paces); empty: all as priced
+    ZScore z_score = nominal;           // of every price, compute and communication
+    std::optional<ZScore> messages{};   // of messages instead
+    std::vector<double> pace{};         // by rank: how much longer its kernels take (paces); empty: all as priced
+    std::vector<double> server_pace{};  // by server: the same of what it computes; empty: all as priced
     double quorum = 1;  // of each class's ranks, beginning with the fastest, that a step waits for (folded)
     std::vector<Degraded> degraded{};
     std::vector<std::int64_t> nodes{};  // by node of the job: the machine's (placed_nodes); empty: the same

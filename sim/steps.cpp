@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "core/error.hpp"
@@ -13,6 +12,7 @@
 #include "core/methods/compression.hpp"
 #include "core/methods/servers.hpp"
 #include "core/methods/synchronous.hpp"
+#include "core/quorum.hpp"
 #include "core/ring_attention.hpp"
 #include "core/text.hpp"
 #include "prices/tile_model.hpp"
@@ -157,9 +157,7 @@ void Steps::find_paces() {
         }
         auto& of_class = class_pace_.emplace_back();
         for (auto& [device, paces] : by_device) {
-            const double count = static_cast<double>(paces.size());
-            const auto waited =
-                std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(pace_.quorum * count - 1e-9)));
+            const std::int64_t waited = waited_for(pace_.quorum, static_cast<std::int64_t>(paces.size()));
             of_class[device] = pace_of(std::move(paces), waited);
         }
     }

@@ -18,6 +18,7 @@
 #include "schedule/axes/stages.hpp"
 #include "schedule/bucket_steps.hpp"
 #include "schedule/methods/method.hpp"
+#include "schedule/methods/server_memory.hpp"
 #include "schedule/step_context.hpp"
 
 namespace rehearse::schedule {
@@ -228,6 +229,15 @@ std::vector<int> bucket_begins(const Plan& plan, const Stage& stage, const Sched
     return alone_in_buckets(stage.part.network, schedule.batch_per_rank);
 }
 
+/// Servers that have no devices of their own lie on the ranks'.
+void add_memory(const Schedule& schedule, const RankClass& /*rank_class*/, MemoryUse& use) {
+    if (!schedule.methods.get<Servers>().shared) return;
+    const MemoryUse server = server_memory(schedule);
+    use.weights += server.weights;
+    use.optimizer += server.optimizer;
+    use.communication += server.communication;
+}
+
 }  // namespace
 
 extern const Method servers;  // a row of table.cpp
@@ -237,6 +247,7 @@ constinit const Method servers{
     .vocabulary = {words, features, complete},
     .alone = [](const Plan& plan) { return plan.methods.get<Servers>().count > 0 && !has_axis(plan, "groups"); },
     .bucket_begins = bucket_begins,
+    .add_memory = add_memory,
     .steps = steps};
 
 std::vector<int> servers_of(const std::vector<Bucket>& buckets, std::int64_t count) {

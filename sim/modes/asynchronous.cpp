@@ -57,7 +57,7 @@ public:
           collectives_(schedule_.mesh, wiring, 0),
           simulation_(wiring, last_device() + 1, pools()),
           cores_(steps.cores(), simulation_, shared_wires()),
-          servers_(steps, wiring, simulation_, cores_, timeline_) {
+          servers_(steps, wiring, simulation_, cores_, options.server_pace, timeline_) {
         find_paces(options);
         for (const WorkerGroup& group : groups_) {
             for (const Step& step : steps_of(group)) {

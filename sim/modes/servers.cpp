@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/looks.hpp"
 #include "core/methods/servers.hpp"
@@ -17,7 +18,7 @@ namespace rehearse::sim {
 namespace s4u = simgrid::s4u;
 
 Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
-                 Timeline& timeline)
+                 std::span<const double> paces, Timeline& timeline)
     : steps_(steps),
       schedule_(steps.schedule()),
       wiring_(wiring),
@@ -25,8 +26,10 @@ Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulatio
       cores_(cores),
       timeline_(timeline),
       as_run_(loses_to_messages(wiring.machine())) {
-    for (std::int64_t s = 0; s < schedule_.methods.get<rehearse::Servers>().count; ++s) {
-        servers_.push_back({.device = device_of_server(schedule_, s)});
+    const std::int64_t count = schedule_.methods.get<rehearse::Servers>().count;
+    require(paces.empty() || std::ssize(paces) == count, "a pace for each server");
+    for (std::int64_t s = 0; s < count; ++s) {
+        servers_.push_back({.device = device_of_server(schedule_, s), .pace = paces.empty() ? 1 : paces[at(s)]});
     }
 }
 
@@ -144,7 +147,7 @@ void Servers::serve(std::int64_t index) {
         Seconds work =
             copying(request.push_pull->sent, server.device) + copying(request.push_pull->received, server.device);
         for (const Problem& problem : request.push_pull->work) {
-            work += std::max(price(problem, device).time, least_time(problem, device));
+            work += std::max(price(problem, device).time * server.pace, least_time(problem, device));
             event.flops += flops(problem.op, problem.pass, problem.batch);
             event.bytes += bytes_moved(problem.op, problem.pass, problem.type, problem.batch);
         }

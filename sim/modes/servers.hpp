@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,10 @@ struct WorkerGroup {
 /// each a copy by the core; and who has waited for a message for long sees it late, as he naps between looks.
 class Servers {
 public:
-    /// Keeps references. What servers do is added to the timeline.
+    /// Keeps references. `paces`: by server, how many times as long as priced it computes; empty: all as priced. What
+    /// servers do is added to the timeline.
     Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
-            Timeline& timeline);
+            std::span<const double> paces, Timeline& timeline);
 
     /// A group will come with this trade so many times.
     void expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times);
@@ -64,6 +66,7 @@ private:
     };
     struct Server {
         std::int64_t device = 0;
+        double pace = 1;
         std::deque<Request> queue{};
         simgrid::s4u::SemaphorePtr waiting = simgrid::s4u::Semaphore::create(0);
         std::int64_t requests = 0;  // that will come in all

@@ -14,6 +14,15 @@
 
 #include "sim/network/simgrid_names.hpp"
 
+// As SimGrid 3.32 to 4 declare it in a header that is not installed.
+namespace simgrid::kernel::context {
+class Context {
+public:
+    static Context* self();
+    static void set_current(Context* self);
+};
+}  // namespace simgrid::kernel::context
+
 namespace rehearse::sim {
 
 namespace s4u = simgrid::s4u;
@@ -82,8 +91,13 @@ std::vector<std::unique_ptr<DeviceZone>>& spare_zones() {
 
 }  // namespace
 
+// SimGrid remembers by thread who runs its main loop: the thread that made the engine. Another one that simulates, when
+// no other does, takes that over; without it the first actor that it makes is a crash.
 s4u::Engine& engine() {
+    using simgrid::kernel::context::Context;
     static const auto the_engine = new_engine();
+    static Context* const main_loop = Context::self();
+    if (Context::self() == nullptr) Context::set_current(main_loop);
     return *the_engine;
 }
 

@@ -30,7 +30,8 @@ enum class Forwards {
     neighbours  // and a device, between two devices that it is joined to and that would meet on the host (NCCL's NVB)
 };
 
-/// Paths have the fewest hops, then the least latency; only bridges forward, or as `Forwards` says.
+/// Paths have the fewest hops, then the least latency, then the widest links; only bridges forward, or as `Forwards`
+/// says.
 class NodePaths {
 public:
     /// Bandwidths are multiplied by `rate`, latencies by `stretch`. InputError when two devices, or a

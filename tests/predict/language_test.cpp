@@ -61,6 +61,25 @@ TEST(LanguageMemory, CountsActivationsOfAllMicroBatchesInFlight) {
     EXPECT_DOUBLE_EQ(language_memory(small(), again).activations.value, 2 * 2.0 * 4 * 8);
 }
 
+// A block of 864 bytes (above) has kept its input of 4 rows of 8, 64 bytes. The last stage's loss is over by then: the
+// larger of the two counts.
+TEST(LanguageMemory, HasTheBlockThatIsComputedAgain) {
+    LanguagePlan plan;
+    plan.recompute = Recomputation::full;
+    const LanguageMemory one = language_memory(small(), plan);
+    EXPECT_DOUBLE_EQ(one.again.value, 864 - 64) << "more than the loss's 768";
+    EXPECT_DOUBLE_EQ(one.loss.value, 0);
+    EXPECT_DOUBLE_EQ(rows(one).back().bytes.value, total(one).value);
+    LanguageModel words = small();
+    words.vocabulary = 64;
+    EXPECT_DOUBLE_EQ(language_memory(words, plan).again.value, 0);
+    EXPECT_DOUBLE_EQ(language_memory(words, plan).loss.value, 6 * 4 * 64);
+    plan.pipe = 2;
+    plan.microbatches = 8;
+    EXPECT_DOUBLE_EQ(language_memory(words, plan, StageIndex{0}).again.value, 864 - 64);
+    EXPECT_DOUBLE_EQ(language_memory(words, {}).again.value, 0) << "all is kept";
+}
+
 // The gradient of scores beside that of their table, 2 x (4 x 32 + 32 x 8), is more than the scores in both types,
 // 6 x 4 x 32, and with 64 tokens less.
 TEST(LanguageMemory, HasTheFullerMomentOfTheLoss) {

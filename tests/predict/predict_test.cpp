@@ -5,17 +5,20 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <thread>
 
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "predict/explain.hpp"
 #include "predict/faster_than_peak.hpp"
+#include "predict/remarks.hpp"
 #include "predict/spread.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::predict {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -61,6 +64,35 @@ TEST(Predict, SmallFilesComeAsFastAsTheirServersOfNamesAllow) {
     job.conditions.input = "";
     job.conditions.sample = {};
     EXPECT_THAT([&] { predict(job); }, ThrowsMessage<InputError>(HasSubstr("--reading")));
+}
+
+// Of a pipeline over the six devices of a node the first one reads, of four pipelines over 24 one on each node.
+TEST(Predict, OnlyTheFirstStageReadsSamples) {
+    Job job = job_of("lenet5", {24});
+    job.plan = schedule::parse_plan("data,pipe=6:microbatches=2");
+    job.batch = 4;
+    job.conditions.input = "alpine";
+    job.conditions.sample = Bytes{1e6};
+    FileSystem system;
+    system.read = {Bandwidth{1e12}, "test"};
+    system.stream = {Bandwidth{1e6}, "test"};
+    job.conditions.reading = Reading{system, {}};
+    const Point point = predict(job).points.at(0);
+    // Each of four processes reads its share of the batch at the rate of a stream.
+    const double seconds = static_cast<double>(point.figures.global_batch) / 4;
+    EXPECT_NEAR(point.figures.time.step.value, seconds, 1e-6);
+    EXPECT_NEAR(point.input->rate.value, 4e6, 1) << "what they read together, not what they would";
+}
+
+// Twelve devices at 1,000 samples of 1 MB a second each would read more than the tier gives.
+TEST(Predict, DevicesThatWaitReadWhatTheTierGives) {
+    Job job = job_of("lenet5", {12});
+    job.conditions.input = "alpine";
+    job.conditions.sample = Bytes{1e9};
+    const Point point = predict(job).points.at(0);
+    EXPECT_GT(point.figures.time.io_wait.value, 0);
+    EXPECT_NEAR(point.input->rate.value * point.figures.time.step.value, 12 * 32 * 1e9, 1);
+    EXPECT_LE(point.input->rate.value, 2 * 24e9) << "what the NICs of two nodes carry";
 }
 
 TEST(Predict, ALoaderThatReadsAheadOnlyCopiesBetweenSteps) {
@@ -275,6 +307,52 @@ TEST(Conditions, LeaveDevicesOfANodeOut) {
     EXPECT_THROW(with_devices_per_node(job.machine, 7), InputError) << "a node of Summit has six";
 }
 
+// Of eight devices, one of them waited for: an eighth of the samples counts.
+TEST(Conditions, ThrowAwayWhatComesTooLate) {
+    Job job = job_of("lenet5", {8});
+    job.training.dataset = 60000;
+    const Point all = predict(job).points[0];
+    job.conditions.backup = 7;
+    const Prediction prediction = predict(job);
+    const Point& one = prediction.points[0];
+    EXPECT_NEAR(one.figures.samples_per_s(), 32 / one.figures.time.step.value, 1e-6);
+    EXPECT_NEAR(one.training->epoch.value, 60000 / one.figures.samples_per_s(), 1e-9);
+    EXPECT_NEAR(one.utilization.value() / all.utilization.value(),
+                one.figures.samples_per_s() / all.figures.samples_per_s(), 1e-9);
+    EXPECT_THAT(condition_notes(prediction.setup), ElementsAre(HasSubstr("waits for 1 of 8 devices")));
+    job.conditions = {.quorum = 0.3};
+    EXPECT_DOUBLE_EQ(predict(job).points[0].figures.counted, 3.0 / 8) << "2.4 of 8, so three";
+}
+
+TEST(Conditions, NoiseMakesATrainingLonger) {
+    Job job = job_of("lenet5", {12});
+    job.training.dataset = 60000;
+    job.conditions.jitter.sigma = 0.2;
+    const Point point = predict(job).points[0];
+    EXPECT_GT(point.noisy->mean, point.figures.time.step);
+    EXPECT_NEAR(point.training->epoch.value, 60000 / point.noisy->samples_per_s, 1e-9);
+    EXPECT_EQ(point.time_of(60000), point.training->epoch);
+}
+
+// Six ranks on node 0 trade with a server on node 1, which updates 60,000 weights in place.
+TEST(Conditions, SlowTheNodesOfServersToo) {
+    Job job = job_of("lenet5", {7});
+    job.plan = schedule::parse_plan("server=1,data=6");
+    const Seconds usual = predict(job).points[0].figures.time.step;
+    job.conditions.slow = {{1, 100}};
+    EXPECT_GT(predict(job).points[0].figures.time.step, 1.5 * usual);
+    EXPECT_TRUE(condition_notes(setup_of(job, 7)).empty());
+    job.conditions = {.backup = 1};
+    EXPECT_THAT([&] { predict(job); }, ThrowsMessage<InputError>(HasSubstr("server=2:quorum=0.75")));
+}
+
+TEST(Conditions, NoteNodesThatTheJobIsNotOn) {
+    Job job = job_of("lenet5", {12});
+    job.conditions.slow = {{1, 2}, {2, 2}};
+    job.conditions.degraded = {{"node1:nic0:*", 0.5}, {"node3:nic0:*", 0.5}, {"node*:nic0:*", 0.5}};
+    EXPECT_THAT(condition_notes(setup_of(job, 12)), ElementsAre(HasSubstr("--slow 2"), HasSubstr("not on node 3")));
+}
+
 TEST(Conditions, AreChecked) {
     Job job = job_of("lenet5", {1});
     job.conditions.jitter.samples = 0;
@@ -283,6 +361,43 @@ TEST(Conditions, AreChecked) {
     EXPECT_THAT([&] { predict(job); }, ThrowsMessage<InputError>(HasSubstr("need --input")));
     job.conditions = {.backup = 1};
     EXPECT_THROW(predict(job), InputError) << "all devices spare";
+}
+
+// Two nodes that keep 1,500 samples each leave 60,000 of 63,000 out; their shares leave none out.
+TEST(Conditions, NoteSamplesThatNoNodeKeeps) {
+    Job job = job_of("lenet5", {12});
+    job.training.dataset = 63000;
+    job.conditions.stage = "alpine";
+    job.conditions.input = "nvme";
+    job.conditions.keep = 1500;
+    const std::vector<Point> points = predict(job).points;
+    EXPECT_EQ(points[0].input->left_out, 60000);
+    EXPECT_THAT(staging_notes(points), ElementsAre(HasSubstr("on 12 devices 60000 samples of the data set")));
+    job.conditions.keep.reset();
+    EXPECT_THAT(staging_notes(predict(job).points), testing::IsEmpty());
+}
+
+// Nodes that serve samples are paid for, too.
+TEST(Conditions, NodeHoursAreThoseOfDataServersToo) {
+    Job job = job_of("lenet5", {12});
+    job.training.dataset = 60000;
+    job.conditions.data_servers = DataServers{.count = 3, .cache = Bytes{1e12}};
+    const Point point = predict(job).points[0];
+    EXPECT_EQ(point.nodes, 2);
+    EXPECT_NEAR(point.training->node_hours, 5 * point.training->all.value / 3600, 1e-12);
+}
+
+// The simulator's engine is made by the first thread that asks for it; others simulate after it, one at a time.
+TEST(Predict, AnyThreadSimulates) {
+    const Job job = job_of("lenet5", {6});
+    const auto step = [&] { return predict(job).points.at(0).figures.time.step; };
+    const Seconds first = step();
+    for (int i = 0; i < 3; ++i) {
+        Seconds other;
+        std::thread([&] { other = step(); }).join();
+        EXPECT_NEAR(other / first, 1, 1e-9);
+    }
+    EXPECT_NEAR(step() / first, 1, 1e-9);
 }
 
 }  // namespace

@@ -240,6 +240,42 @@ TEST(Memory, OfAnAsynchronousPipelineCountsTheVersionsOfWeights) {
     EXPECT_EQ(memory_use(schedule, schedule.classes[1]).weights, Bytes{2 * 72 * 4});
 }
 
+// 23 parameters in one bucket, momentum: a server has 92 B of weights, as much of momentum, and of each worker a buffer
+// of 92 B; ranks keep weights and gradients. One that follows another has its weights.
+TEST(Memory, OfServersIsTheirsOrTheRanksTheyAreBeside) {
+    const auto uses = [](std::string_view plan, std::int64_t devices) {
+        return memory_uses(schedule_of(two_dense(), plan, devices));
+    };
+    const std::vector<NamedUse> apart = uses("server=1,data", 4), beside = uses("server=1:place=beside,data", 3);
+    ASSERT_EQ(apart.size(), 2U);
+    ASSERT_EQ(beside.size(), 1U);
+    EXPECT_EQ(apart[0].use.optimizer, Bytes{0});
+    EXPECT_EQ(apart[1].name, "server");
+    EXPECT_EQ(apart[1].use.weights, Bytes{92});
+    EXPECT_EQ(apart[1].use.optimizer, Bytes{92});
+    EXPECT_EQ(apart[1].use.communication, Bytes{3 * 92});
+    EXPECT_EQ(total(beside[0].use), total(apart[0].use) + total(apart[1].use));
+    // Groups sum their gradients, and one rank of each trades.
+    EXPECT_EQ(uses("server=1,groups=2,data=2", 5).back().use.communication, Bytes{2 * 92});
+    // Stages have weights of their own, 15 and 8, which are on one server.
+    EXPECT_EQ(uses("server=1,data=2,pipe=2", 5).back().use.weights, Bytes{92});
+    EXPECT_EQ(uses("server=1,data=2,pipe=2", 5).back().use.communication, Bytes{2 * 92});
+    const MemoryUse followed = uses("server=2:copies=2,data", 4).back().use;
+    EXPECT_EQ(followed.weights, Bytes{92});
+    EXPECT_EQ(followed.optimizer, Bytes{92});
+}
+
+// Many workers need more room on their server than on a rank.
+TEST(Memory, OfServersHasToFit) {
+    Machine machine = sixes();
+    machine.classes.emplace_back().memory = {Bytes{1000}, "test"};
+    const Schedule schedule = schedule_of(two_dense(), "server=1,data", 22, 1);
+    EXPECT_EQ(schedule.memory_peak, Bytes{92 + 92 + 21 * 92});
+    EXPECT_EQ(tightest(schedule, machine).rank_class, no_class);
+    EXPECT_FALSE(tightest(schedule, machine).fits());
+    EXPECT_EQ(tightest(schedule_of(two_dense(), "server=1,data", 2), machine).rank_class, 0);
+}
+
 TEST(Memory, RowsEndInTheirSum) {
     const std::vector<MemoryRow> table = rows(memory_use(schedule_of(residual(), "data", 2, 3, Precision::mixed)));
     Bytes sum;

@@ -166,6 +166,20 @@ TEST(Asynchronous, ServersMayShareDevices) {
     EXPECT_EQ(alone.prediction.flows, 0);
 }
 
+TEST(Asynchronous, ASlowServerTakesLonger) {
+    Machine machine = one_device_nodes(2, Star{});
+    const Schedule schedule = trading(machine, 1, Seconds{0.020}, Seconds{0.003});
+    const Predicted slow = predicted(schedule, machine, {.server_pace = {5}});
+    EXPECT_NEAR(slow.step, 0.020 + 2 * way.value + 5 * 0.003, 1e-9);
+}
+
+TEST(Asynchronous, NoStepWaitsForAQuorum) {
+    Machine machine = one_device_nodes(3, Star{});
+    const Schedule schedule = trading(machine, 2, Seconds{0.020}, Seconds{0.003});
+    EXPECT_THAT([&] { simulate(schedule, machine, {.quorum = 0.5}); },
+                testing::ThrowsMessage<InputError>(HasSubstr("server=2:quorum=0.75")));
+}
+
 TEST(Asynchronous, CopiesFollowInTheBackground) {
     Machine machine = one_device_nodes(4, Star{});
     const Predicted one = predicted(trading(machine, 1, Seconds{0.020}, Seconds{0.003}, {.count = 3}), machine);

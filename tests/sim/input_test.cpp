@@ -154,5 +154,20 @@ TEST(Input, IsCopiedOverTheLinksOfTheDevice) {
     EXPECT_THAT(loader_tiers(machine, {}, 8), testing::ElementsAre("stacking"));  // it computes where the batch lies
 }
 
+// Of a p4d over the PCIe switch that two GPUs share, not over the NVSwitches; of a Grace Hopper over NVLink-C2C.
+TEST(Input, OfShippedMachinesIsCopiedOverTheLinksOfTheirHosts) {
+    const auto rate = [](const char* name, std::int64_t devices) {
+        Schedule schedule;
+        schedule.mesh.axes = {{"data", devices}};
+        schedule.classes.emplace_back();
+        schedule.classes[0].steps = {{"copy", Stream::io, Load{std::string{to_device}, 1_MB}, {}}};
+        const Machine with = with_loader(models::load_machine(name), {}, schedule);
+        return storage_tier(with, std::string{to_device}).read.value.value / static_cast<double>(devices);
+    };
+    EXPECT_DOUBLE_EQ(rate("aws-p4d", 2), pageable * 31.5e9);
+    EXPECT_DOUBLE_EQ(rate("alps", 4), pageable * 450e9);
+    EXPECT_DOUBLE_EQ(rate("vista", 1), pageable * 450e9);
+}
+
 }  // namespace
 }  // namespace rehearse::sim

@@ -7,6 +7,8 @@
 
 #include "core/error.hpp"
 #include "fixture.hpp"
+#include "models/models.hpp"
+#include "schedule/plan.hpp"
 #include "sim/host/learners.hpp"
 #include "sim/host/pace.hpp"
 #include "sim/host/staging.hpp"
@@ -145,8 +147,15 @@ TEST(Checkpoint, IsWrittenByTheNodesOfTheFirstCopy) {
                        {"gpfs", {80.0_GBps, "test"}, false, {40.0_GBps, "test"}},
                        {"slow", {80.0_GBps, "test"}, false, {16.0_GBps, "test"}},
                        {"cd", {1.0_GBps, "test"}, false, {}}};
-    Schedule schedule = data_schedule(24, {});
-    schedule.network.layers = {{"dense", MatMul{.m = 1, .n = 1000, .k = 999, .bias = true}, {}, {}}};
+    Network network{.name = "a million", .layers = {{"x", Input{{999}}, {}, {}}}};
+    network.layers.push_back({"dense", MatMul{.m = 1, .n = 1000, .k = 999, .bias = true}, {0}, {}});
+    network.layers.push_back({"loss", SoftmaxLoss{.classes = 1000}, {1}, {}});
+    for (Layer& layer : network.layers) layer.output = output_shape(layer.op);
+    const auto planned = [&](std::string_view plan, Optimizer optimizer = Optimizer::sgd) {
+        return schedule::make_schedule(network, machine, schedule::parse_plan(plan),
+                                       {.devices = 24, .batch_per_device = 24, .optimizer = optimizer});
+    };
+    const Schedule schedule = planned("data");
     ASSERT_EQ(parameters(schedule.network), 1'000'000);
     // One node writes: 16 GB/s of the tier, or what its two NICs of 12.5 GB/s carry at 0.8.
     EXPECT_NEAR(checkpoint(schedule, machine, "slow").time.value, 8e6 / 16e9, 1e-12);
@@ -154,19 +163,56 @@ TEST(Checkpoint, IsWrittenByTheNodesOfTheFirstCopy) {
     machine.storage[1].client = {5.0_GBps, "test"};
     EXPECT_NEAR(checkpoint(schedule, machine, "gpfs").time.value, 8e6 / 5e9, 1e-12);
     EXPECT_NEAR(checkpoint(schedule, machine, "nvme").time.value, 8e6 / 2e9, 1e-12);
-    schedule.optimizer = Optimizer::adam;             // two moments
-    schedule.mesh.axes = {{"pipe", 4}, {"data", 6}};  // a stage on each node
-    const Checkpoint shared = checkpoint(schedule, machine, "nvme");
+    const Schedule sharded = planned("data:zero=1", Optimizer::adam);  // two moments, each rank has a 24th
+    const Checkpoint shared = checkpoint(sharded, machine, "nvme");
     EXPECT_EQ(shared.writers, 4);
     EXPECT_NEAR(shared.time.value, 12e6 / (4 * 2e9), 1e-12);
-    EXPECT_NEAR(checkpoint(schedule, machine, "gpfs").time.value, 12e6 / (4 * 5e9), 1e-12);
-    EXPECT_NEAR(checkpoint(schedule, machine, "slow").time.value, 12e6 / 16e9, 1e-12);
+    EXPECT_NEAR(checkpoint(sharded, machine, "gpfs").time.value, 12e6 / (4 * 5e9), 1e-12);
+    EXPECT_NEAR(checkpoint(sharded, machine, "slow").time.value, 12e6 / 16e9, 1e-12);
     try {
         checkpoint(schedule, machine, "cd");
         FAIL() << "no write rate, no checkpoint";
     } catch (const InputError& error) {
         EXPECT_THAT(error.what(), HasSubstr("no write rate"));
     }
+}
+
+// On four nodes of six devices: of the first copy's, of a stage's that has weights, of all that have a shard or a cut.
+TEST(Checkpoint, IsWrittenByWhoHasWhatNobodyBeforeHas) {
+    Machine machine = summit_like(4);
+    machine.storage = {{"nvme", {4.0_GBps, "test"}, true, {2.0_GBps, "test"}}};
+    const auto writers = [&](const char* network, std::string_view plan, std::int64_t devices = 24) {
+        const Schedule schedule =
+            schedule::make_schedule(models::load_network(network), machine, schedule::parse_plan(plan),
+                                    {.devices = devices, .global_batch = 48, .optimizer = Optimizer::adam});
+        return checkpoint(schedule, machine, "nvme").writers;
+    };
+    EXPECT_EQ(writers("alexnet", "data"), 1);
+    EXPECT_EQ(writers("resnet50", "pipe=4,data=6"), 4);
+    EXPECT_EQ(writers("resnet50", "data=6,pipe=4"), 1) << "all stages of the first copy are on the first node";
+    EXPECT_EQ(writers("alexnet", "data:zero=2"), 4);
+    EXPECT_EQ(writers("alexnet", "data:dense=shared", 16), 3) << "columns of dense layers are each rank's own";
+    EXPECT_EQ(writers("mlp", "pipe=2:cut=flatten,data=12"), 1) << "the first stage has no weights";
+}
+
+// Rows of tables are updated as their gradients are made: the optimizer keeps nothing of them.
+TEST(Checkpoint, OfSharedTablesHasNoMomentsOfThem) {
+    Machine machine = summit_like(4);
+    machine.storage = {{"nvme", {4.0_GBps, "test"}, true, {2.0_GBps, "test"}}};
+    const Network network = models::load_network("dlrm-mlperf");
+    const auto size = [&](std::string_view plan) {
+        const Schedule schedule =
+            schedule::make_schedule(network, machine, schedule::parse_plan(plan),
+                                    {.devices = 2, .global_batch = 64, .optimizer = Optimizer::adam});
+        return checkpoint(schedule, machine, "nvme").size.value;
+    };
+    double tables = 0, others = 0;
+    for (const Layer& layer : network.layers) {
+        const bool table = std::holds_alternative<EmbeddingBag>(layer.op);
+        (table ? tables : others) += static_cast<double>(parameters(layer.op));
+    }
+    EXPECT_EQ(size("data"), 12 * (tables + others));
+    EXPECT_EQ(size("data:tables=shared"), 4 * tables + 12 * others);
 }
 
 // Ten servers of 80 GB for samples of 1.6 TB: half is there. Two NICs of 12.5 GB/s at 0.8 each would send 20 GB/s; what

@@ -135,6 +135,28 @@ TEST(Node, OnlyBridgesForward) {
     EXPECT_DOUBLE_EQ(latency_us(wiring, 2, 3), 3 + 3);
 }
 
+// Two ways of two links each, as long: the wider one, wherever its links stand in the file.
+TEST(Node, OfEquallyLongWaysTheWiderIsTaken) {
+    for (const bool wide_first : {true, false}) {
+        Machine machine = one_device_nodes(1, Star{});
+        NodeKind& node = machine.nodes[0];
+        node.vertices = {{"gpu0", VertexKind::device, 0},
+                         {"gpu1", VertexKind::device, 0},
+                         {"narrow", VertexKind::bridge},
+                         {"wide", VertexKind::bridge}};
+        node.links.clear();
+        for (const int bridge : wide_first ? std::vector{3, 2} : std::vector{2, 3}) {
+            for (const int gpu : {0, 1})
+                node.links.push_back(node_link(gpu, bridge, bridge == 3 ? 300.0_GBps : 32.0_GBps, 0_s));
+        }
+        const NodePaths paths{node, 1, 1, Forwards::bridges};
+        for (const Hop& hop : paths.between(0, 1).hops) {
+            const NodeLink& link = node.links[static_cast<std::size_t>(hop.link / 2)];
+            EXPECT_EQ(std::max(link.a, link.b), 3) << wide_first;
+        }
+    }
+}
+
 TEST(Node, ReachesOthersByTheNearestNic) {
     const Machine machine = summit_like(2);
     const Wiring wiring{machine};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader must know beside the figures of a prediction, in sentences that every face of the program says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/machine.hpp"
+#include "core/network.hpp"
+#include "core/schedule.hpp"
+#include "predict/prediction.hpp"
+
+namespace rehearse::predict {
+
+using Sentences = std::vector<std::string>;
+
+/// Warns of what makes the machine's prices as a whole untrustworthy.
+Sentences machine_warnings(const Machine& machine);
+
+/// Warns of kernels that were measured to be faster than the machine's peaks allow.
+Sentences faster_than_peak_warnings(const Prediction& prediction);
+
+/// Warns of computation or messages that are priced as of other software than a framework's; `foreign`: the framework
+/// is not this program.
+Sentences other_software_warnings(const Prediction& prediction, bool foreign);
+
+/// Notes what conditions leave out: samples that a step does not wait for, slow nodes and weak links where the job is
+/// not.
+Sentences condition_notes(const Setup& setup);
+
+/// Notes on how many devices the nodes keep too few samples to hold the data set between them.
+Sentences staging_notes(const std::vector<Point>& points);
+
+struct Remarks {
+    Sentences notes, warnings;
+};
+/// Returns all of the above beside the remarks of the network and the plan (schedule/remarks.hpp), for a prediction of
+/// `network` on `machine`.
+Remarks remarks_of(const Network& network, const Machine& machine, const Prediction& prediction, bool foreign);
+
+}  // namespace rehearse::predict
