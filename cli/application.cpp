@@ -4,19 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/command_line.hpp"
 #include "cli/job.hpp"
 #include "cli/json.hpp"
 #include "cli/pilots.hpp"
+#include "cli/predicted_job.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "models/frameworks.hpp"
 #include "models/models.hpp"
@@ -56,18 +60,26 @@ report::ApplicationMachine machine_of(const Machine& machine, const std::string&
 
 // What the plan does, for a reader who does not know its words.
 std::string sentence_of(const schedule::Plan& plan, Precision precision, std::string_view optimizer) {
-    constexpr std::pair<std::string_view, std::string_view> axes[]{
-        {"data", "copies of the network share each batch and sum their gradients"},
+    const std::int64_t servers = plan.methods.get<Servers>().count;
+    const bool sums = servers == 0 || axis_index(plan.mesh, "groups") >= 0;  // or the servers do
+    const std::pair<std::string_view, std::string_view> axes[]{
+        {"data", sums ? "copies of the network share each batch and sum their gradients"
+                      : "copies of the network share each batch"},
         {"tensor", "each layer is split over several devices"},
         {"pipe", "the layers stand on successive stages of a pipeline"},
         {"spatial", "each sample is split over several devices"},
-        {"expert", "experts stand on different devices"}};
+        {"context", "the tokens of each sequence are split over several devices"},
+        {"expert", "experts stand on different devices"},
+        {"groups", "the copies stand in groups that do not wait for each other"}};
     std::vector<std::string> parts;
     for (const auto& [axis, meaning] : axes) {
         const int index = axis_index(plan.mesh, axis);
         if (index < 0) continue;
         const std::int64_t size = plan.mesh.axes[static_cast<std::size_t>(index)].size;
         parts.push_back(fmt::format("{}{}", meaning, size > 1 ? fmt::format(" ({})", size) : ""));
+    }
+    if (servers > 0) {
+        parts.push_back(fmt::format("servers keep the weights and take gradients as they come ({})", servers));
     }
     if (parts.empty()) parts.push_back("the devices follow the plan");
     std::string text =
@@ -76,15 +88,25 @@ std::string sentence_of(const schedule::Plan& plan, Precision precision, std::st
     return text;
 }
 
+// All devices of the first `nodes` nodes, which may be unlike.
+std::int64_t devices_of(const Machine& machine, std::int64_t nodes) {
+    std::int64_t devices = 0;
+    for (const NodeKind& kind : machine.nodes) {
+        const std::int64_t taken = std::min(kind.count, nodes);
+        devices += taken * devices_per_node(kind);
+        nodes -= taken;
+    }
+    return devices;
+}
+
 predict::Job job_of(const RequestFile& file, const ScalingRequest& study, bool strong, const Machine& machine) {
     predict::Job job{.network = load_network(file.model, default_fuse),
                      .machine = machine,
                      .plan = schedule::parse_plan(file.plan),
                      .precision = parse_precision(file.precision),
                      .optimizer = optimizer_of(file.optimizer)};
-    const std::int64_t each = devices_per_node(machine.nodes.front());
     job.devices.clear();
-    for (const std::int64_t nodes : study.nodes) job.devices.push_back(nodes * each);
+    for (const std::int64_t nodes : study.nodes) job.devices.push_back(devices_of(machine, nodes));
     if (strong) {
         job.global_batch = study.batch;
     } else {
@@ -128,7 +150,8 @@ report::JobPhase phase_of(const models::PhaseRequest& asked, const report::Scali
     if (asked.wall) {
         phase.wall = *asked.wall;
     } else if (asked.steps) {
-        phase.wall = Seconds{static_cast<double>(*asked.steps) * point->figures.time.step.value};
+        const double training = 1 - (point->checkpoints ? point->checkpoints->share : 0);  // the rest writes
+        phase.wall = static_cast<double>(*asked.steps) / training * point->figures.time.step;
         phase.length = fmt::format("{} steps", *asked.steps);
     } else {
         phase.wall = Seconds{point->training->all.value / point->training->epochs * *asked.epochs};
@@ -165,6 +188,7 @@ Application of_request(const std::string& path, const Options& options, const Lo
         });
         anchored = anchored || !job.pilots.empty();
         application.studies.push_back({strong, study.batch, std::move(prediction.points)});
+        report::check(application.studies.back());
         const models::FrameworkProfile framework =
             models::load_framework(file.framework.empty() ? std::string{models::default_framework} : file.framework);
         application.job = {job.network.name,
@@ -195,28 +219,14 @@ Application of_request(const std::string& path, const Options& options, const Lo
     return application;
 }
 
-// Of the configuration that a prediction was asked with.
-std::string configured(const nlohmann::json& document, const char* key, std::string_view otherwise) {
-    const auto configuration = document.find("configuration");
-    if (configuration == document.end() || !configuration->is_object()) return std::string{otherwise};
-    const auto found = configuration->find(key);
-    return found != configuration->end() && found->is_string() ? found->get<std::string>() : std::string{otherwise};
-}
-
-// Weak where each device has as many samples on all sizes.
-report::ScalingStudy study_of(const report::PredictionFile& file, const std::string& path) {
-    for (const predict::Point& point : file.points) {
-        if (point.figures.devices < 1)
-            throw InputError(fmt::format("{}: a point on {} devices: at least 1", path, point.figures.devices));
+void add_study(std::vector<report::ScalingStudy>& studies, report::ScalingStudy study, const std::string& path) {
+    if (std::ranges::find(studies, study.strong, &report::ScalingStudy::strong) != studies.end()) {
+        throw InputError(
+            fmt::format("{}: another prediction of {} scaling: a report has one of weak and one of strong scaling",
+                        path, study.strong ? "strong" : "weak"));
     }
-    const auto a_device = [](const predict::Point& point) {
-        return static_cast<double>(point.figures.global_batch) / static_cast<double>(point.figures.devices);
-    };
-    const bool strong =
-        file.points.size() > 1 && file.points.front().figures.global_batch == file.points.back().figures.global_batch;
-    const auto batch =
-        strong ? file.points.front().figures.global_batch : static_cast<std::int64_t>(a_device(file.points.front()));
-    return {strong, std::max<std::int64_t>(batch, 1), file.points};
+    report::check(study);
+    studies.push_back(std::move(study));
 }
 
 Application of_predictions(const Options& options, const LongWork& work) {
@@ -232,33 +242,31 @@ Application of_predictions(const Options& options, const LongWork& work) {
                             .command = "rehearse report",
                             .version = REHEARSE_VERSION};
     bool anchored = false;
-    std::string machine_name;
+    std::optional<PredictedJob> job;
     for (const std::string& path : options.files) {
         const auto document = nlohmann::json::parse(read_file(path), nullptr, false);
         const report::PredictionFile file = report::prediction_of(document, path);
-        if (!machine_name.empty() && file.machine != machine_name)
-            throw InputError(fmt::format("{}: a prediction on {}, the one before is on {}: a report is of one machine",
-                                         path, file.machine, machine_name));
-        machine_name = file.machine;
+        const PredictedJob its = predicted_job(file, document);
+        if (job) check_same(its, *job, path);
+        job = its;
         application.title = fmt::format("{} on {}", file.model, file.machine);
-        const models::FrameworkProfile framework =
-            models::load_framework(configured(document, "framework", models::default_framework));
-        const Precision precision = parse_precision(file.precision);
-        application.job = {file.model,
-                           file.plan,
-                           file.precision,
-                           std::string{types_of(precision).summary},
-                           configured(document, "optimizer", "sgd"),
-                           framework.name,
-                           framework.summary,
-                           0,
-                           sentence_of(schedule::parse_plan(file.plan), precision, "its optimizer")};
-        application.studies.push_back(study_of(file, path));
+        add_study(application.studies, study_of(file, path), path);
         for (const predict::Point& point : file.points) anchored = anchored || point.anchor || point.measured;
         application.command += " " + path;
     }
-    const Machine machine = models::load_machine(machine_name);
-    application.machine = machine_of(machine, machine_name);
+    const models::FrameworkProfile framework = models::load_framework(job->framework);
+    const Precision precision = parse_precision(job->precision);
+    application.job = {job->model,
+                       job->plan,
+                       job->precision,
+                       std::string{types_of(precision).summary},
+                       job->optimizer,
+                       framework.name,
+                       framework.summary,
+                       0,
+                       sentence_of(schedule::parse_plan(job->plan), precision, job->optimizer)};
+    const Machine machine = models::load_machine(job->machine);
+    application.machine = machine_of(machine, job->machine);
     application.track = track_record(machine, anchored, work.part("published runs"));
     application.command += " --output " + options.common.output;
     return application;

@@ -19,6 +19,7 @@
 #include "prices/nearest_samples.hpp"
 #include "prices/prices.hpp"
 #include "prices/roofline.hpp"
+#include "sim/collective/groups.hpp"
 #include "sim/collective/price.hpp"
 
 namespace rehearse::cli {
@@ -122,12 +123,21 @@ Report explain(const Problem& problem, const Options& options, const DeviceClass
     return report_of(to_string(problem), options, std::move(parts), std::move(samples));
 }
 
+/// Whether one of the groups of ranks that take part has members on several nodes.
+bool leaves_a_node(const sim::Groups& groups, const Machine& machine) {
+    for (std::int64_t group = 0; group < groups.count; ++group) {
+        const RankIndex first = groups.rank(group, 0), last = groups.rank(group, groups.shape.size - 1);
+        if (locate(machine, first).node != locate(machine, last).node) return true;
+    }
+    return false;
+}
+
 Report explain(const Communicate& communicate, const Options& options, const Machine& machine,
                const Schedule& schedule) {
     const sim::Call call = sim::call_of(communicate);
     const Seconds alone = sim::collective_time(call, schedule.mesh, machine);
-    const bool several = locate(machine, ranks(schedule.mesh) - 1).node > 0;
-    const Messaging& messaging = several ? machine.across : machine.inside;
+    const sim::Groups groups = sim::groups_along(schedule.mesh, call.axis, call.algorithm, sim::Wiring{machine});
+    const Messaging& messaging = leaves_a_node(groups, machine) ? machine.across : machine.inside;
     const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
     Json parts = Json::array(
         {part("alone", Price{alone, messaging.error,
@@ -145,7 +155,7 @@ Report explain(const Communicate& communicate, const Options& options, const Mac
              fmt::format("{:.3g} of their bandwidth ({})", messaging.fraction.value, messaging.fraction.source)));
     parts.push_back(
         part("sums", std::nullopt, fmt::format("{} ({})", to_string(messaging.reduce.value), messaging.reduce.source)));
-    return report_of(fmt::format("{} on {} ranks", to_string(call.algorithm), ranks(schedule.mesh)), options,
+    return report_of(fmt::format("{} on {} ranks", to_string(call.algorithm), groups.shape.size), options,
                      std::move(parts), Json::array());
 }
 

@@ -21,7 +21,7 @@ constexpr std::array notes{
     OptionNote{"run", "steps", 1, "step", {}, false, 1'000'000'000},
     OptionNote{"study", "steps", 1, "step", {}, false, 1'000'000'000},
     OptionNote{"study", "population", 2, "trials", {}, false, 100'000},
-    OptionNote{"study", "rounds", 1, "round", {}, false, 20},
+    OptionNote{"study", "rounds", 1, "round", {}, false, 10'000},
     OptionNote{"study", "devices", 0, "devices", "0: the trials are trained", false, 1'000'000},
     OptionNote{"study", "space", words, "", "needed"},
     OptionNote{"study", "machine", words, "", "nothing is predicted"},

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 
 #include "cli/batch_script.hpp"
@@ -19,7 +18,6 @@
 #include "cli/report.hpp"
 #include "cli/training.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "models/models.hpp"
 #include "report/prediction_json.hpp"
 #include "search/charge.hpp"
@@ -52,18 +50,11 @@ search::Request request_of(const Options& options) {
 }
 
 BatchScript script_of(const Options& options) {
-    return {options.batch, options.job, options.training, options.machine};
+    return {options.batch, options.job, options.training, options.machine, options.framework};
 }
 
 void check(const Options& options) {
-    if (options.request.simulated < 1) {
-        throw InputError(fmt::format("--top {}: at least 1", options.request.simulated));
-    }
     check(options.training);
-    if (options.request.most.tensor < 1) throw InputError("--max-tensor: at least 1");
-    if (options.request.most.expert < 1) throw InputError("--max-expert: at least 1");
-    if (options.request.most.pipe < 1) throw InputError("--max-pipe: at least 1");
-    if (options.request.variety.chunks < 1) throw InputError("--max-chunks: at least 1");
     if (options.node_watts && *options.node_watts <= 0) throw InputError("--node-power: more than 0 W");
     if (!options.store.empty() && !search::absent_store().empty()) {
         throw BackendError(fmt::format("--store: {}", search::absent_store()));
@@ -71,18 +62,18 @@ void check(const Options& options) {
     check(script_of(options), options.common);
 }
 
-/// All that a simulated step depends on, beside plan and devices. The machine counts with its file's text.
+/// All that a simulated step depends on, beside plan and devices. The machine counts with all that its file says and
+/// those that it extends.
 std::string key_of(const Options& options, const Network& network, const Machine& machine) {
-    std::size_t machine_text = 0;
-    if (std::filesystem::exists(machine.origin)) machine_text = std::hash<std::string>{}(read_file(machine.origin));
     std::string framework;
     for (const models::FrameworkSetting& setting : models::load_framework(options.framework).settings)
         framework += fmt::format(" {}={}", setting.name, setting.value);
     return fmt::format(
         "rehearse {} | {} of {} layers, {} parameters, {} flops | {} {:x} | batch {} {} {} fuse {} memory {}{}",
         REHEARSE_VERSION, network.name, network.layers.size(), parameters(network), flops(network, Pass::forward).value,
-        machine.name, machine_text, *options.job.global_batch, to_string(options.job.precision),
-        to_string(options.job.optimizer), options.job.fuse, options.memory_limit, framework);
+        machine.name, std::hash<std::string>{}(models::to_toml(machine)), *options.job.global_batch,
+        to_string(options.job.precision), to_string(options.job.optimizer), options.job.fuse, options.memory_limit,
+        framework);
 }
 
 Json row_of(const Options& options, const search::Ranked& each, std::size_t rank) {
@@ -133,7 +124,7 @@ Json counts_of(const search::Counts& counts) {
             {"meshes", counts.shapes},
             {"meshes_bound", counts.shapes_bound},
             {"above_memory", counts.too_large},
-            {"beyond_limits", counts.beyond},
+            {"beyond_limits", counts.beyond + counts.missed},
             {"simulated", counts.simulated},
             {"known", counts.known},
             {"refused", counts.refused},
@@ -149,6 +140,7 @@ std::string footer_of(const search::Counts& counts) {
         counts.screened, counts.shapes, counts.screen_s,
         static_cast<double>(counts.screened) / std::max(1e-9, counts.screen_s), counts.shapes_bound, counts.too_large,
         counts.beyond, counts.simulated, counts.simulate_s, counts.known, counts.refused);
+    if (counts.missed > 0) footer += fmt::format(", {} were beyond other limits", counts.missed);
     if (counts.most_ratio > 0) {  // of none there is no ratio
         footer += fmt::format("; simulated steps are {:.2f} to {:.2f} times their estimates", counts.least_ratio,
                               counts.most_ratio);
@@ -163,6 +155,7 @@ int search_plans(Options& options, const RankPlace& place) {
     if (!options.job.global_batch) options.job.global_batch = options.job.batch * options.request.devices.front();
     check(options);
     const Machine machine = models::load_machine(options.machine);
+    check(script_of(options), machine, options.request.devices);
     const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
     std::unique_ptr<search::Store> store;
     if (!options.store.empty()) {
@@ -193,10 +186,7 @@ int search_plans(Options& options, const RankPlace& place) {
     work.mark(report);
     print(report, options.common);
     if (result.ranked.empty() && !work.interrupted()) {
-        std::string why = fmt::format("no plan was found: of {} estimated the smallest takes {} of memory a device",
-                                      result.counts.screened, to_string(result.least_memory));
-        for (const std::string& refusal : result.refusals) why += "\n  " + refusal;
-        throw InfeasibleError(why);
+        throw InfeasibleError(search::why_none(result));
     }
     if (!options.batch.file.empty() && !result.ranked.empty()) {
         write_script(script_of(options), machine, result.ranked.front(), options.common);

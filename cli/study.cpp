@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "cli/command.hpp"
@@ -106,21 +105,26 @@ Report report_of(const Options& options, const StudyTrials& study, const study::
 
 void check(const Options& options) {
     check_writable(options.common.output, options.common);
-    (void)study::strategy(options.job.strategy);
-    if (options.job.settings.population < 2) throw InputError("--population: at least 2");
-    if (options.job.settings.rounds < 1) throw InputError("--rounds: at least 1");
-    if (options.job.settings.steps < 1) throw InputError("--steps: at least 1");
-    const double most = options.job.settings.steps * std::exp2(options.job.settings.rounds);  // of halving's last trial
+    const study::Settings& settings = options.job.settings;
+    if (settings.population < 2) throw InputError("--population: at least 2");
+    if (settings.rounds < 1) throw InputError("--rounds: at least 1");
+    if (settings.steps < 1) throw InputError("--steps: at least 1");
+    const double most = study::strategy(options.job.strategy).most(settings);
     if (most > 1e9)
         throw InputError(fmt::format("--steps and --rounds: up to {:.3g} steps of a trial, 1e9 at most", most));
+    const double turns = static_cast<double>(settings.population) * settings.rounds;
+    if (turns > 1e7)
+        throw InputError(
+            fmt::format("--population and --rounds: up to {:.3g} trainings of a round, 1e7 at most", turns));
     if (options.devices < 0) throw InputError("--devices: at least 1");
     if (options.devices > 0 && options.job.machine.empty()) throw InputError("--devices: --machine is missing");
-    if (options.job.strategy == "halving" && options.job.settings.rounds > 20)
-        throw InputError("--rounds of halving: 20 at most");
 }
 
 int predicted_alone(const Options& options) {
     StudyTrials trials{options.job};
+    if (options.devices > trials.devices())
+        throw InputError(
+            fmt::format("--devices {}: {} has 1 to {}", options.devices, options.job.machine, trials.devices()));
     std::uint64_t drawn = options.job.settings.seed;
     const auto random_losses = [&](const std::vector<Trial>&, const std::vector<study::Turn>& turns,
                                    const study::Division&, int) {

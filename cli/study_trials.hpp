@@ -40,6 +40,7 @@ public:
 
     const study::Settings& settings() const { return settings_; }
     bool predicts() const { return machine_.has_value(); }
+    std::int64_t devices() const { return device_count(*machine_); }  // of the machine that it predicts on
     Asked asked(const study::Point& point) const;
     const Network& network(const std::string& model);
     /// Of one training step, in seconds: predicted on the machine. Without one in operations, so that ranks get alike.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 
 #include "core/error.hpp"
@@ -15,7 +16,7 @@ std::vector<SpeedPoint> predicted_points(const Network& network, const Machine& 
                                          std::int64_t most_per_device) {
     std::set<std::int64_t> devices{most_devices};
     for (std::int64_t k = 1; k < most_devices; k *= 2) devices.insert(k);
-    const Bytes capacity = class_of(machine, 0).memory.value;
+
     predict::Job predicted{.network = network,
                            .machine = machine,
                            .plan = plan,
@@ -24,20 +25,21 @@ std::vector<SpeedPoint> predicted_points(const Network& network, const Machine& 
                            .mode = sim::Mode::folded,
                            .bands = false};
     std::vector<SpeedPoint> points;
-    Bytes smallest;
+    std::optional<predict::MemoryFit> smallest;
     for (const std::int64_t k : devices) {
         for (std::int64_t batch = 1; batch <= most_per_device; batch *= 2) {
             predicted.batch = batch;
             const predict::Setup setup = predict::setup_of(predicted, k);
-            if (smallest == Bytes{}) smallest = setup.schedule.memory_peak;
-            if (setup.schedule.memory_peak > capacity) break;
+            const predict::MemoryFit memory = predict::memory_of(setup);
+            if (!smallest) smallest = memory;
+            if (!memory.fits) break;
             Timeline timeline;
             points.push_back({k, batch, predict::point_of(predicted, setup, timeline).figures.time.step});
         }
     }
     if (points.empty()) {
         throw InfeasibleError(fmt::format("{} does not fit: one sample takes {} of a device's {}", network.name,
-                                          to_string(smallest), to_string(capacity)));
+                                          to_string(smallest->peak), to_string(smallest->capacity)));
     }
     return points;
 }

@@ -52,7 +52,7 @@ public:
             if (world_.is_over() || (event > last && now() >= last && ended.empty())) break;
         }
         stop_all();
-        outcome_.end = Seconds{std::isfinite(last) ? last : latest_};
+        outcome_.end = Seconds{std::isfinite(last) && anyone_is_left() ? last : latest_};
         return std::move(outcome_);
     }
 
@@ -64,6 +64,10 @@ private:
     bool anyone_works() const {
         return std::ranges::any_of(
             live_, [](const Live& live) { return live.state == State::running || live.state == State::stopping; });
+    }
+
+    bool anyone_is_left() const {
+        return std::ranges::any_of(live_, [](const Live& live) { return live.state != State::gone; });
     }
 
     double ready_at(std::size_t j) const {

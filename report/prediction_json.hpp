@@ -33,9 +33,11 @@ struct MemoryPart {
 /// are 0 or absent.
 struct PredictionFile {
     std::string model, machine, plan, precision;
+    std::string machine_file{};                     // where the machine is not built in
     std::vector<predict::Point> points;             // by devices
     std::vector<predict::Explained> explanation{};  // of the largest point
     std::vector<MemoryPart> memory{};               // of the same
+    std::vector<std::string> notes{}, warnings{};   // what is to be known beside the figures
 };
 /// A point of a prediction, or of a measured run, which has fewer figures.
 predict::Point point_of(const nlohmann::json& row);

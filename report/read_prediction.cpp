@@ -42,6 +42,14 @@ std::vector<Json> rows_of(const Json& document, const char* key) {
     return {found->begin(), found->end()};
 }
 
+std::vector<std::string> sentences(const Json& document, const char* key) {
+    std::vector<std::string> found;
+    for (const Json& row : rows_of(document, key)) {
+        if (row.is_string()) found.push_back(row.get<std::string>());
+    }
+    return found;
+}
+
 Basis basis_of(const std::string& word) {
     constexpr std::array all{Basis::measured_here, Basis::measured_on_class, Basis::modelled};
     const auto found = std::ranges::find_if(all, [&](Basis basis) { return to_string(basis) == word; });
@@ -61,7 +69,8 @@ predict::Point point_of(const Json& row) {
                     .io_wait = seconds(row, "io_wait_s"),
                     .bubble = seconds(row, "bubble_s"),
                     .rest = seconds(row, "rest_s")};
-    figures.work = Flops{number(row, "flops_per_s") * figures.time.step.value};
+    figures.counted = perhaps(row, "counted_share").value_or(1);
+    figures.work = Flops{number(row, "flops_per_s") * figures.time.step.value / figures.counted};
     figures.memory = point.memory.peak = Bytes{number(row, "memory_peak_bytes")};
     point.memory.capacity = Bytes{number(row, "memory_capacity_bytes")};
     point.memory.fits = !row.contains("fits") || row["fits"] == true;
@@ -97,8 +106,8 @@ PredictionFile prediction_of(const Json& document, const std::string& origin) {
                         "--format json",
                         origin, schema));
     }
-    PredictionFile prediction{
-        text(document, "model"), text(document, "machine"), text(document, "plan"), text(document, "precision"), {}};
+    PredictionFile prediction{text(document, "model"),     text(document, "machine"),      text(document, "plan"),
+                              text(document, "precision"), text(document, "machine_file"), {}};
     std::vector<Json> rows = rows_of(document, "points");
     std::ranges::stable_sort(rows, {}, [](const Json& row) { return whole(row, "devices"); });
     for (const Json& row : rows) prediction.points.push_back(point_of(row));
@@ -111,6 +120,8 @@ PredictionFile prediction_of(const Json& document, const std::string& origin) {
     for (const Json& row : rows_of(document, "memory")) {
         prediction.memory.push_back({text(row, "class"), text(row, "kind"), Bytes{number(row, "bytes")}});
     }
+    prediction.notes = sentences(document, "notes");
+    prediction.warnings = sentences(document, "warnings");
     return prediction;
 }
 

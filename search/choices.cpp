@@ -33,9 +33,7 @@ std::string_view word(Recompute recompute) {
 
 std::string data_text(const Choices& choices) {
     std::string text = fmt::format("data={}", choices.shape.data);
-    if (choices.shape.holders() > 1 && !choices.all_reduce.empty() && choices.zero < 2) {
-        text += ":allreduce=" + choices.all_reduce;
-    }
+    if (choices.shape.holders() > 1 && !choices.all_reduce.empty()) text += ":allreduce=" + choices.all_reduce;
     if (choices.zero > 0) text += fmt::format(":zero={}", choices.zero);
     if (!choices.overlap) text += ":overlap=off";
     if (choices.shape.pipe == 1 && choices.micro_batches > 1) {

@@ -80,14 +80,17 @@ void join_counts(Result& result, const Exchange& exchange) {
     Counts& counts = result.counts;
     const std::array summed{&counts.screened,     &counts.too_large, &counts.beyond,
                             &counts.shapes_bound, &counts.simulated, &counts.known};
-    std::string own = fmt::format("{}", result.least_memory.value);
+    std::string own = fmt::format("{}\t{}", std::exchange(result.least_memory, {}).value,
+                                  std::exchange(result.least_beyond, {}).value);
     for (std::int64_t* count : summed) own += fmt::format("\t{}", std::exchange(*count, 0));
-    result.least_memory = {};
+    const auto lower = [](auto& least, auto other) {  // 0: there is none
+        const bool first = least.value <= 0;
+        if (other.value > 0 && (first || other < least)) least = other;
+    };
     read_all(exchange(own), [&](std::string_view line) {
         Fields fields(line);
-        const Bytes least{fields.number()};
-        const bool first = result.least_memory <= Bytes{};
-        if (least > Bytes{} && (first || least < result.least_memory)) result.least_memory = least;
+        lower(result.least_memory, Bytes{fields.number()});
+        lower(result.least_beyond, Seconds{fields.number()});
         for (std::int64_t* count : summed) *count += fields.whole();
     });
 }

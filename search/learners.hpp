@@ -35,8 +35,9 @@ struct LearnersResult {
     bool by_accuracy = false;           // which of both
 };
 
-/// Crossbow's auto-tuner for each batch: one learner more as long as that gains throughput, and fits. InputError for a
-/// plan that has learners or local already or no data axis, and as predict::predict.
+/// Crossbow's auto-tuner for each batch: one learner more as long as that gains throughput, fits, and takes no more
+/// samples a step than the data set has. InputError for a plan that has learners or local already or no data axis, for
+/// batches that are all beyond the data set, and as predict::predict.
 LearnersResult search_learners(const LearnersRequest& request);
 
 }  // namespace rehearse::search

@@ -137,8 +137,14 @@ std::string batch_script(Scheduler scheduler, const Site& site, const BatchJob& 
     const Values values{
         value_of("--account", job.account, ""), value_of("--constraint", job.constraint, site.constraint),
         value_of("--queue", job.queue, site.queue), fmt::format("{:02}:{:02}", minutes / 60, minutes % 60)};
-    if (scheduler == Scheduler::lsf) return lsf(site, job, values);
-    return scheduler == Scheduler::pbs ? pbs(site, job, values) : slurm(site, job, values);
+    std::string text = scheduler == Scheduler::lsf   ? lsf(site, job, values)
+                       : scheduler == Scheduler::pbs ? pbs(site, job, values)
+                                                     : slurm(site, job, values);
+    if (job.jobs > 1) {
+        text.insert(text.find('\n') + 1,
+                    fmt::format("# One of {} jobs: submit it again when it has ended, and it goes on.\n", job.jobs));
+    }
+    return text;
 }
 
 }  // namespace rehearse::search

@@ -32,6 +32,7 @@ struct BatchJob {
     std::int64_t ranks = 1, nodes = 1, ranks_per_node = 1;
     bool gpus = false;                             // one for each rank
     Seconds limit;                                 // wall time asked for, rounded up to minutes
+    std::int64_t jobs = 1;                         // as this one, each after the one before, until all is done
     std::string account{}, constraint{}, queue{};  // empty: the site's; without one a comment to fill in
 };
 

@@ -49,7 +49,7 @@ public:
           screened_(framework_.passes ? predict::with_passes(machine, *framework_.passes) : machine),
           variety_(under(request.variety, request.framework)),
           screen_(network, screened_, request.job, framework_),
-          capacity_(request.limits.memory.value_or(rehearse::class_of(machine, 0).memory.value)) {}
+          most_memory_(request.limits.memory.value_or(Bytes{std::numeric_limits<double>::infinity()})) {}
 
     Result run() {
         const double begin = wall_s();
@@ -84,6 +84,13 @@ private:
         const double node_hours = training_s / 3600 * static_cast<double>(nodes_of(machine_, devices));
         return (!request_.limits.training || training_s <= request_.limits.training->value) &&
                (!request_.limits.node_hours || node_hours <= *request_.limits.node_hours);
+    }
+
+    /// What a device of so many may take: as much as the smallest of them has, or less where less is asked for.
+    Bytes capacity(std::int64_t devices) {
+        const auto [known, fresh] = capacities_.try_emplace(devices);
+        if (fresh) known->second = std::min(most_memory_, device_memory(machine_, devices).least);
+        return known->second;
     }
 
     std::vector<Node> nodes() {
@@ -138,18 +145,20 @@ private:
     double estimated(const Candidate& each) const { return score(each.estimate.step_s, devices(each.choices.shape)); }
 
     void screen_shape(const Shape& shape) {
+        // The estimate of memory is rough: what is a little above gets its chance.
+        const Bytes most = 1.1 * capacity(devices(shape));
         for (Choices& choices : choices_of(shape, *request_.job.global_batch, variety_)) {
-            const std::optional<Estimate> estimate = screen_.estimate(choices, 1.1 * capacity_.value);
+            const std::optional<Estimate> estimate = screen_.estimate(choices, most.value);
             if (!estimate) continue;
             if (variety_.own_all_reduce) choices.all_reduce.clear();
             ++result_.counts.screened;
             const Bytes memory{estimate->memory_bytes};
             if (result_.least_memory <= Bytes{} || memory < result_.least_memory) result_.least_memory = memory;
-            // The estimate of memory is rough: what is a little above gets its chance.
-            if (memory > 1.1 * capacity_) {
+            if (memory > most) {
                 ++result_.counts.too_large;
             } else if (!within_limits(estimate->step_s / 1.2, devices(shape))) {
                 ++result_.counts.beyond;
+                note_beyond(Seconds{estimate->step_s});
             } else {
                 candidates_.push_back({choices, *estimate});
                 least_.push(estimated(candidates_.back()));
@@ -249,7 +258,7 @@ private:
         schedule::Job job = request_.job;
         job.devices = each.devices;
         const Simulated result =
-            simulated(network_, machine_, job, each.plan, capacity_, with_band, request_.framework);
+            simulated(network_, machine_, job, each.plan, most_memory_, with_band, request_.framework);
         if (others_.put) others_.put(each.plan, each.devices, result);
         say(fmt::format("{} on {}: {}", each.plan, each.devices,
                         result.refusal.empty() ? to_string(result.step) : result.refusal));
@@ -260,8 +269,14 @@ private:
         Ranked& each = tried(i);
         each.result = result;
         each.kept = result.refusal.empty() && within_limits(result.step.value, each.devices);
-        if (!result.refusal.empty()) refuse(result.refusal);
-        if (!each.kept) return void(++result_.counts.refused);
+        if (!result.refusal.empty()) {
+            refuse(result.refusal);
+            return void(++result_.counts.refused);
+        }
+        if (!each.kept) {
+            note_beyond(result.step);
+            return void(++result_.counts.missed);
+        }
         ranked_.push_back(i);
         const double ratio = result.step.value / each.estimate.step_s;
         result_.counts.least_ratio = ranked_.size() == 1 ? ratio : std::min(result_.counts.least_ratio, ratio);
@@ -289,6 +304,11 @@ private:
         for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(tried(i)));
     }
 
+    void note_beyond(Seconds step) {
+        Seconds& least = result_.least_beyond;
+        if (least <= Seconds{} || step < least) least = step;
+    }
+
     // Nobody has written these plans behind an option: "plan 'tensor=3': ...".
     void refuse(std::string why) {
         constexpr std::string_view option = "--plan '";
@@ -309,7 +329,8 @@ private:
     Machine screened_;  // with what the framework's software does to prices
     Variety variety_;
     Screen screen_;
-    Bytes capacity_;
+    Bytes most_memory_;
+    std::map<std::int64_t, Bytes> capacities_;  // by devices
     std::vector<Candidate> candidates_;
     std::priority_queue<double> least_;    // estimated scores of the kept() best of them
     std::map<std::size_t, Ranked> tried_;  // by candidate
@@ -319,12 +340,15 @@ private:
     Result result_;
 };
 
-}  // namespace
-
-std::size_t most_simulated(int wanted) { return 6 * static_cast<std::size_t>(wanted) + 40; }
-
-Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
-              const Listener& listener, const JobRanks& ranks) {
+void check(const Request& request, const Machine& machine) {
+    const auto at_least_1 = [](const char* option, std::int64_t value) {
+        if (value < 1) throw InputError(fmt::format("{} {}: at least 1", option, value));
+    };
+    at_least_1("--top", request.simulated);
+    at_least_1("--max-tensor", request.most.tensor);
+    at_least_1("--max-expert", request.most.expert);
+    at_least_1("--max-pipe", request.most.pipe);
+    at_least_1("--max-chunks", request.variety.chunks);
     if (!request.job.global_batch || *request.job.global_batch < 1) {
         throw InputError("search: a global batch of at least 1 sample is needed");
     }
@@ -332,15 +356,46 @@ Result search(const Network& network, const Machine& machine, const Request& req
         throw InputError(fmt::format("search: a global batch of {} samples; a step has at most {}",
                                      *request.job.global_batch, schedule::most_samples));
     }
+    if (request.devices.empty()) throw InputError("--devices: at least one number of devices is needed");
     for (const std::int64_t count : request.devices) {
         if (count < 1 || count > device_count(machine)) {
             throw InputError(fmt::format("--devices {}: {} has 1 to {}", count, machine.name, device_count(machine)));
         }
     }
+    const Bytes largest = device_memory(machine, std::ranges::max(request.devices)).most;
+    if (request.limits.memory && *request.limits.memory > largest) {
+        throw InputError(fmt::format("--memory-limit {}: a device of {} has {}", to_string(*request.limits.memory),
+                                     machine.name, to_string(largest)));
+    }
     const bool of_training = request.limits.training || request.limits.node_hours;
     if (of_training && request.samples <= 0) {
         throw InputError("a limit of the whole training needs to know its samples: give --dataset (and --epochs)");
     }
+}
+
+}  // namespace
+
+std::string why_none(const Result& result) {
+    const Counts& counts = result.counts;
+    std::string why = fmt::format("no plan was found: of {} estimated", counts.screened);
+    const std::int64_t beyond = counts.beyond + counts.missed;
+    if (counts.too_large > 0 || beyond == 0) {
+        why += fmt::format(" {} take too much memory (the smallest takes {} a device)", counts.too_large,
+                           to_string(result.least_memory));
+    }
+    if (beyond > 0) {
+        why += fmt::format("{} {} are beyond the limits of the training (their shortest step takes {})",
+                           counts.too_large > 0 ? " and" : "", beyond, to_string(result.least_beyond));
+    }
+    for (const std::string& refusal : result.refusals) why += "\n  " + refusal;
+    return why;
+}
+
+std::size_t most_simulated(int wanted) { return 6 * static_cast<std::size_t>(wanted) + 40; }
+
+Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
+              const Listener& listener, const JobRanks& ranks) {
+    check(request, machine);
     return Searcher(network, machine, request, others, listener, ranks).run();
 }
 

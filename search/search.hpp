@@ -22,7 +22,7 @@ enum class Objective { time, node_hours };  // energy is node-hours times a node
 
 /// Unset limits do not limit. Those of a whole training need Request::samples.
 struct Limits {
-    std::optional<Bytes> memory;  // of a device; unset: what the machine says
+    std::optional<Bytes> memory;  // of a device, no more than it has; unset: all that it has
     std::optional<Seconds> training;
     std::optional<double> node_hours;
 };
@@ -69,6 +69,7 @@ struct Counts {
     std::int64_t simulated = 0;
     std::int64_t known = 0;    // results that were there already
     std::int64_t refused = 0;  // plans that fitted by their estimates alone, or could not be scheduled
+    std::int64_t missed = 0;   // plans simulated that are beyond another limit
     double screen_s = 0, simulate_s = 0;
     double least_ratio = 0, most_ratio = 0;  // of simulated steps to their estimates
 };
@@ -78,6 +79,7 @@ struct Result {
     Counts counts;
     std::vector<std::string> refusals;  // why some plans could not be; each once
     Bytes least_memory;                 // of all plans estimated: what would have to fit
+    Seconds least_beyond;               // step of those beyond another limit than the memory; 0: there are none
 };
 
 /// What other searches have simulated, and are at. Any of these may be empty.
@@ -107,14 +109,22 @@ struct Listener {
 /// of all ranks together.
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
               const Listener& listener = {}, const JobRanks& ranks = {});
+/// Why a search ranked no plan: how many are above which limit and by how much, and what refused the others.
+std::string why_none(const Result& result);
 /// Plans that are simulated so that `wanted` can be ranked.
 std::size_t most_simulated(int wanted);
 
 /// The step that predict gives for the plan under `framework`, folded, if asked for with its band of 90 %; refused, and
-/// not simulated, where it takes more than `capacity`.
+/// not simulated, where it does not fit, or takes more than `most` of a device.
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
-                    Bytes capacity, bool with_band = true, const models::FrameworkProfile& framework = {});
+                    Bytes most, bool with_band = true, const models::FrameworkProfile& framework = {});
 
 std::int64_t nodes_of(const Machine& machine, std::int64_t devices);
+
+/// Memory of the smallest and of the largest of the first `devices` devices.
+struct DeviceMemory {
+    Bytes least, most;
+};
+DeviceMemory device_memory(const Machine& machine, std::int64_t devices);
 
 }  // namespace rehearse::search

@@ -2,7 +2,9 @@
 #include "search/wires.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "schedule/mesh.hpp"
 
@@ -18,11 +20,20 @@ Mesh mesh_of(const Shape& shape) {
     return {{pipe, data, tensor}};
 }
 
+/// With the library of collectives, which is one of GPUs.
+std::vector<std::string> with_library(std::vector<std::string> names, const Machine& machine) {
+    if (machine.collectives.library && !class_of(machine, 0).host) names.push_back(machine.collectives.library->name);
+    return names;
+}
+
 }  // namespace
 
-std::vector<std::string> all_reduces() {
-    return {"ring", "halving", "doubletree", "hierarchical(ring,ring)", "hierarchical(ring,halving)"};
+std::vector<std::string> all_reduces(const Machine& machine) {
+    return with_library(
+        {"ring", "rings", "halving", "doubletree", "hierarchical(ring,ring)", "hierarchical(ring,halving)"}, machine);
 }
+
+std::vector<std::string> all_halves(const Machine& machine) { return with_library({"", "ring", "rings"}, machine); }
 
 Machine part_of(const Machine& machine, std::int64_t devices) {
     Machine part = machine;
@@ -63,7 +74,7 @@ Line Wires::measured(Times& times, CollectiveKind kind, const Shape& shape, cons
 const Wires::Sum& Wires::sum(const Shape& shape) {
     const auto [known, fresh] = sums_.try_emplace(shape);
     if (!fresh) return known->second;
-    std::vector<std::string> tried = all_reduces();
+    std::vector<std::string> tried = all_reduces(machine_);
     const Mesh mesh = mesh_of(shape);
     if (schedule::sums_in_switches(machine_, mesh, axis_index(mesh, "data"))) tried.emplace_back("direct");
     double least = 0;
@@ -81,10 +92,37 @@ const Wires::Sum& Wires::sum(const Shape& shape) {
     return known->second;
 }
 
-Line Wires::piecewise(CollectiveKind kind, const Shape& shape) {
+Line Wires::piecewise(CollectiveKind kind, const Shape& shape, const std::string& all_reduce) {
+    return measured(sum_times_, kind, shape, "data", half_of(shape, all_reduce));
+}
+
+std::string Wires::half_of(const Shape& shape, const std::string& all_reduce) const {
     const Mesh mesh = mesh_of(shape);
-    const Algorithm algorithm = schedule::choose_halves({}, machine_, mesh, axis_index(mesh, "data"));
-    return measured(sum_times_, kind, shape, "data", algorithm.name);
+    std::optional<Algorithm> sums;
+    if (!all_reduce.empty()) sums = parse_algorithm(all_reduce);
+    return schedule::choose_halves(sums, machine_, mesh, axis_index(mesh, "data")).name;
+}
+
+const Wires::Halves& Wires::halves(const Shape& shape) {
+    const auto [known, fresh] = halves_.try_emplace(shape);
+    if (!fresh) return known->second;
+    Halves& best = known->second;
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::string& all_reduce : all_halves(machine_)) {
+        const auto takes = [&, half = half_of(shape, all_reduce)](CollectiveKind kind) {
+            return seconds(sum_times_, kind, shape, "data", half, large);
+        };
+        try {
+            const double taken = takes(CollectiveKind::reduce_scatter) + takes(CollectiveKind::all_gather);
+            if (taken >= least) continue;
+            least = taken;
+            best.algorithm = all_reduce;
+        } catch (const InputError&) {  // it cannot serve these ranks
+        }
+    }
+    best.scatter = piecewise(CollectiveKind::reduce_scatter, shape, best.algorithm);
+    best.gather = piecewise(CollectiveKind::all_gather, shape, best.algorithm);
+    return best;
 }
 
 Line Wires::hop(const Shape& shape) {

@@ -35,8 +35,15 @@ public:
     /// Of the all-reduces of gradients tried (all_reduces(), and direct in switches that sum), the one that takes least
     /// for about a usual bucket (34 MB).
     const Sum& sum(const Shape& shape);
-    /// Reduce-scatter or all-gather of the whole along data.
-    Line piecewise(CollectiveKind kind, const Shape& shape);
+    /// Reduce-scatter or all-gather of the whole along data, as a plan has it beside this all-reduce; empty: that has
+    /// none.
+    Line piecewise(CollectiveKind kind, const Shape& shape, const std::string& all_reduce = {});
+    struct Halves {
+        Line scatter, gather;
+        std::string algorithm;  // the all-reduce to name in the plan; empty: none need be
+    };
+    /// Of the algorithms that scatter and gather (all_halves()) the one that takes least, for such a bucket, for both.
+    const Halves& halves(const Shape& shape);
     /// From one stage to the next, by all ranks of it at once; where some neighbours lie on other nodes, between these.
     Line hop(const Shape& shape);
 
@@ -52,15 +59,21 @@ private:
     Line measured(Times& times, CollectiveKind kind, const Shape& shape, const char* axis,
                   const std::string& algorithm);
 
+    /// What a plan with this all-reduce scatters and gathers by.
+    std::string half_of(const Shape& shape, const std::string& all_reduce) const;
     const Machine& part_for(std::int64_t devices);
 
     const Machine& machine_;
     std::map<std::int64_t, Machine> parts_;  // by their nodes
     Times sum_times_, hop_times_;            // shapes of sums stay while pairs of stages are looked at
     std::map<Shape, Sum> sums_;
+    std::map<Shape, Halves> halves_;
     std::map<std::tuple<Shape, CollectiveKind, std::string, std::string>, Line> lines_;
 };
 
-std::vector<std::string> all_reduces();
+/// What a machine's ranks sum by: algorithms that every machine has, and its library of collectives.
+std::vector<std::string> all_reduces(const Machine& machine);
+/// Of these, what they scatter and gather by; empty: the plan language's default.
+std::vector<std::string> all_halves(const Machine& machine);
 
 }  // namespace rehearse::search

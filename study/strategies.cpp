@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -160,13 +161,22 @@ std::vector<Turn> particle_swarm(const Settings& settings, std::vector<Trial>& t
     return turns;
 }
 
+double of_one_round(const Settings& settings) { return settings.steps; }
+double of_all_rounds(const Settings& settings) { return static_cast<double>(settings.rounds) * settings.steps; }
+double of_doublings(const Settings& settings) {
+    const int halvings = std::bit_width(static_cast<unsigned>(settings.population)) - 1;  // until one is left
+    return std::ldexp(settings.steps, std::min(settings.rounds - 1, halvings));
+}
+
 constexpr std::array table{
-    Strategy{"random", "points drawn at random, trained to the end", false, random_points},
-    Strategy{"halving", "the better half goes on for twice as long (Jamieson and Talwalkar 2016)", true, halving},
-    Strategy{"pbt", "the worst fifth takes weights and values of the best (Jaderberg et al. 2017)", true,
+    Strategy{"random", "points drawn at random, trained to the end", false, of_all_rounds, random_points},
+    Strategy{"halving", "the better half goes on for twice as long (Jamieson and Talwalkar 2016)", true, of_doublings,
+             halving},
+    Strategy{"pbt", "the worst fifth takes weights and values of the best (Jaderberg et al. 2017)", true, of_all_rounds,
              population_based},
-    Strategy{"evolution", "children of the best of a sample, the oldest die (Real et al. 2019)", false, evolution},
-    Strategy{"pso", "a swarm of particles (Kennedy and Eberhart 1995)", false, particle_swarm},
+    Strategy{"evolution", "children of the best of a sample, the oldest die (Real et al. 2019)", false, of_one_round,
+             evolution},
+    Strategy{"pso", "a swarm of particles (Kennedy and Eberhart 1995)", false, of_one_round, particle_swarm},
 };
 
 }  // namespace

@@ -41,7 +41,8 @@ struct Settings {
 /// all rounds before `round` in `trials`.
 struct Strategy {
     std::string_view name, summary;
-    bool continues;  // whether trials go on from weights that were kept
+    bool continues;                            // whether trials go on from weights that were kept
+    double (*most)(const Settings& settings);  // steps of the trial that is trained longest
     std::vector<Turn> (*next)(const Settings& settings, std::vector<Trial>& trials, int round);
 };
 /// random, halving, pbt, evolution, pso.

@@ -30,6 +30,16 @@ std::vector<predict::Point> feasible(const ScalingStudy& study) {
     return points;
 }
 
+void check(const ScalingStudy& study) {
+    if (!feasible(study).empty()) return;
+    const auto least = std::ranges::min_element(study.points, {}, [](const auto& point) { return point.memory.peak; });
+    throw InfeasibleError(fmt::format(
+        "{} scaling: no size has enough memory for a batch of {}: on {} nodes a device would take {} of its {}; leave "
+        "this study out, or give it a smaller batch or more nodes",
+        study.strong ? "strong" : "weak", study.batch, least->nodes, to_string(least->memory.peak),
+        to_string(least->memory.capacity)));
+}
+
 std::size_t knee(const std::vector<predict::Point>& points) {
     std::size_t last = 0;
     for (std::size_t i = 1; i < points.size(); ++i) {
@@ -57,7 +67,6 @@ Choice choice_of(const Application& application) {
         application.studies, [&](const ScalingStudy& each) { return !said || each.strong == dearest->strong; });
     choice.study = study == application.studies.end() ? &application.studies.front() : &*study;
     choice.points = feasible(*choice.study);
-    if (choice.points.empty()) throw InputError("no size of the scaling study has enough memory: nothing to report on");
     choice.knee = knee(choice.points);
     for (std::size_t i = 0; i < choice.points.size(); ++i) {
         const bool above = efficiency_of(choice.points[i], choice.points.front()) >= application.floor;
@@ -70,6 +79,7 @@ Choice choice_of(const Application& application) {
 
 Document document_of(const Application& application) {
     require(!application.studies.empty(), "an application has a scaling study");
+    for (const ScalingStudy& study : application.studies) check(study);
     const Choice choice = choice_of(application);
     const ApplicationMachine& machine = application.machine;
     Document document{application.title,

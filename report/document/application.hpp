@@ -82,7 +82,10 @@ struct Application {
     std::string command, version;
 };
 
-/// Sections in the order that forms ask for them. InputError for a study whose points all lack memory.
+/// InfeasibleError for a study whose points all lack memory.
+void check(const ScalingStudy& study);
+
+/// Sections in the order that forms ask for them. InfeasibleError as check().
 Document document_of(const Application& application);
 
 /// The published figures that a track record is made of; nothing without one.

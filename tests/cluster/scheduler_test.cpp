@@ -193,5 +193,15 @@ TEST(Scheduler, StopsAllAtTheEnd) {
     EXPECT_DOUBLE_EQ(outcome.jobs[0].trained, 52) << "13 steps of 4 s, the last one ended";
 }
 
+// An end behind the last job is not the makespan; one before it is.
+TEST(Scheduler, EndsWithItsLastJob) {
+    for (const auto& [end, makespan] : {std::pair{1000_s, 12_s}, {12_s, 12_s}, {6_s, 6_s}}) {
+        const Outcome outcome =
+            simulate({job("a", 0, 12, 1)}, linear(1), {.policy = Policy::fifo, .devices = 1, .end = end});
+        EXPECT_EQ(figures(outcome).makespan, makespan);
+        EXPECT_DOUBLE_EQ(figures(outcome).utilisation, 1);
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::cluster

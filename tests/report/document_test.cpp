@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "picture/text.hpp"
 #include "report/document/application.hpp"
 
@@ -194,6 +195,13 @@ TEST(Pages, KeepTheirMargins) {
             EXPECT_LT(text->at.y, page.height - 30) << text->text;
         }
     }
+}
+
+TEST(Application, RefusesAStudyWhosePointsAllLackMemory) {
+    Application application = small();
+    application.studies.push_back({true, 60000, {point(1, 60000, 100, false), point(2, 60000, 50, false)}});
+    EXPECT_THAT([&] { (void)document_of(application); },
+                testing::ThrowsMessage<InfeasibleError>(HasSubstr("strong scaling: no size has enough memory")));
 }
 
 }  // namespace

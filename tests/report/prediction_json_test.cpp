@@ -25,6 +25,7 @@ predict::Prediction small() {
 TEST(PredictionJson, ComesBackAsItWas) {
     predict::Prediction prediction = small();
     prediction.points[1].guessed = 0.25;
+    prediction.points[1].figures.counted = 0.5;
     nlohmann::ordered_json document{{"schema", "rehearse.prediction/1"}, {"model", "lenet5"}, {"machine", "summit"}};
     for (const predict::Point& point : prediction.points) document["points"].push_back(json_of(point));
     for (const predict::Explained& part : explained(prediction)) document["explanation"].push_back(json_of(part));

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "models/models.hpp"
 #include "predict/predict.hpp"
+#include "search/screen.hpp"
 #include "tests/search/requests.hpp"
 #include "tests/sim/fixture.hpp"
 
@@ -43,7 +44,8 @@ class Space : public testing::TestWithParam<std::pair<int, std::int64_t>> {};  /
 TEST_P(Space, ItsBestIsFoundBySimulatingFew) {
     const auto [width, batch] = GetParam();
     const Network network = tower(4, width);
-    const Machine machine = sim::test::four_device_nodes(2);
+    Machine machine = sim::test::four_device_nodes(2);
+    machine.classes[0].memory.value = Bytes{1e12};
     Request request = request_for(batch, 12);
     request.variety.chunks = 2;
     const auto all = every_plan(network, machine, request);
@@ -144,6 +146,43 @@ TEST_P(Space, NoPlanBeatsTheBoundOfItsMesh) {
 // Compute bound, and bound by the sums of gradients.
 INSTANTIATE_TEST_SUITE_P(Towers, Space, testing::Values(std::pair{1024, 16}, std::pair{4096, 8}));
 
+/// A sample a device of many layers with many weights, which eight devices share.
+class Sharded : public testing::TestWithParam<int> {  // ZeRO's stage
+protected:
+    Sharded() {
+        machine_.classes[0].memory.value = Bytes{1e12};
+        for (const DataType type : {DataType::bf16, DataType::fp8})
+            machine_.classes[0].peak[type] = {FlopRate{100e12}, "test"};
+    }
+    std::pair<Estimate, Simulated> both(Precision precision) {
+        schedule::Job job{.devices = 8, .global_batch = 8, .precision = precision, .optimizer = Optimizer::adam};
+        Choices choices{.shape = {.data = 8}, .zero = GetParam(), .overlap = GetParam() == 3};
+        const Estimate estimate = Screen{network_, machine_, job}.estimate(choices).value();
+        return {estimate, simulated(network_, machine_, job, plan_text(choices), Bytes{1e15}, false)};
+    }
+
+    const Network network_ = tower(32, 2048);
+    Machine machine_ = sim::test::four_device_nodes(2);
+};
+
+// Gradients are summed in f32, weights gathered as layers read them, in bf16.
+TEST_P(Sharded, WeightsAreGatheredInTheTypeOfLayers) {
+    const auto [estimate, result] = both(Precision::bf16);
+    EXPECT_NEAR(estimate.step_s / result.step.value, 1, 0.1);
+}
+
+// Each weight has two more bytes, as the operand of a product and transposed, but where it is let go after its use.
+TEST_P(Sharded, OperandsOfProductsInFp8TakeMemory) {
+    const auto [plain, plain_result] = both(Precision::bf16);
+    const auto [estimate, result] = both(Precision::fp8);
+    const double operands = GetParam() == 3 ? 0 : 2.0 * static_cast<double>(parameters(network_));
+    const double activations = 1e6;  // less than those of one sample
+    EXPECT_NEAR((result.memory - plain_result.memory).value, operands, activations);
+    EXPECT_NEAR(estimate.memory_bytes - plain.memory_bytes, operands, activations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zero, Sharded, testing::Values(1, 2, 3));
+
 TEST(Choices, AreWrittenInThePlanLanguage) {
     Choices choices{.shape = {4, 2, 8}, .micro_batch = 2, .micro_batches = 16};
     choices.chunks = 2;
@@ -219,6 +258,33 @@ TEST(Search, KeepsToTheLimitsOfTheTraining) {
     request.limits.training = 1_s;
     EXPECT_THAT([&] { (void)search(network, machine, request); },
                 ThrowsMessage<InputError>(HasSubstr("give --dataset")));
+}
+
+// Whoever calls the search, not only the command line, is told what cannot be asked.
+TEST(Search, RefusesWhatCannotBeAsked) {
+    const Network network = tower(1, 64);
+    const Machine machine = sim::test::four_device_nodes(2);
+    const auto refuses = [&](void (*change)(Request&), const char* words) {
+        Request request = request_for(64, 2);
+        change(request);
+        EXPECT_THAT([&] { (void)search(network, machine, request); }, ThrowsMessage<InputError>(HasSubstr(words)));
+    };
+    refuses([](Request& r) { r.simulated = 0; }, "--top 0: at least 1");
+    refuses([](Request& r) { r.simulated = -1; }, "--top -1: at least 1");
+    refuses([](Request& r) { r.most.tensor = 0; }, "--max-tensor 0: at least 1");
+    refuses([](Request& r) { r.most.expert = 0; }, "--max-expert 0: at least 1");
+    refuses([](Request& r) { r.most.pipe = 0; }, "--max-pipe 0: at least 1");
+    refuses([](Request& r) { r.variety.chunks = 0; }, "--max-chunks 0: at least 1");
+    refuses([](Request& r) { r.devices.clear(); }, "--devices: at least one");
+}
+
+TEST(Search, SaysWhyItFindsNone) {
+    Request request = request_for(64, 2);
+    request.limits.memory = Bytes{1};
+    const Result none = search(tower(1, 64), sim::test::four_device_nodes(2), request);
+    EXPECT_TRUE(none.ranked.empty());
+    EXPECT_THAT(why_none(none), HasSubstr("no plan was found: of "));
+    EXPECT_THAT(why_none(none), HasSubstr(to_string(none.least_memory)));
 }
 
 }  // namespace

@@ -156,5 +156,18 @@ TEST(Ranks, TheLongestTrialsComeFirst) {
     EXPECT_DOUBLE_EQ(divided(costs, 9).longest, 5);
 }
 
+// 4 trials are halved twice, whatever is asked for.
+TEST(Strategies, SayHowLongTheirLongestTrialIs) {
+    for (const auto& [name, most] :
+         {std::pair{"random", 60.0}, {"halving", 40.0}, {"pbt", 60.0}, {"evolution", 10.0}, {"pso", 10.0}}) {
+        const Settings settings{.population = 4, .rounds = 6, .steps = 10, .fixed = {false}};
+        EXPECT_EQ(strategy(name).most(settings), most) << name;
+        int longest = 0;
+        for (const auto& round : searched(name, settings).rounds)
+            for (const Turn& turn : round) longest = std::max(longest, turn.until);
+        EXPECT_EQ(longest, most) << name;
+    }
+}
+
 }  // namespace
 }  // namespace rehearse::study
