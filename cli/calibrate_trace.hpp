@@ -21,7 +21,7 @@ struct TraceCalibration {
     std::string fuse, machine, machine_out;
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
-    std::optional<calibrate::Between> between{};  // absent: devices where the ranks fit a node of the machine
+    std::optional<calibrate::Between> between{};  // of groups whose ranks no profile lists
 };
 
 /// Writes `machine` with what the traces say of its device and its messages. InputError for traces that are broken, or

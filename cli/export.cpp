@@ -34,20 +34,49 @@ struct Options {
     To to = To::perfetto;
     Drawn drawn = Drawn::timeline;
     picture::Coloring coloring = picture::Coloring::activity;
+    std::string machine;  // of links; empty: the one that the timeline names
     bool dark = false;
 };
+
+struct Ending {
+    std::string_view text;
+    To to;
+};
+constexpr std::array endings{Ending{".pftrace", To::perfetto}, Ending{".perfetto-trace", To::perfetto},
+                             Ending{".json", To::chrome},      Ending{".csv", To::csv},
+                             Ending{".csv", To::links},        Ending{".svg", To::svg},
+                             Ending{".png", To::png},          Ending{".pdf", To::pdf}};
+
+// A file's ending is free, but not that of another format.
+void check_ending(std::string_view file, To to) {
+    std::string_view own, found;
+    for (const auto& [text, of] : endings) {
+        if (of == to && own.empty()) own = text;
+        if (!file.ends_with(text)) continue;
+        if (of == to) return;
+        found = text;
+    }
+    if (!found.empty())
+        throw InputError(
+            fmt::format("export: '{}' ends in {}, which is another format than --to asks for: right would "
+                        "be {}, or another --to",
+                        file, found, own));
+}
 
 bool is_picture(To to) { return to >= To::svg && to <= To::pdf; }
 
 // The machine with the mean load of its links.
-picture::Picture loads_of(const Timeline& timeline, picture::Theme theme) {
+picture::Picture loads_of(const Timeline& timeline, const std::string& asked, picture::Theme theme) {
     const picture::Lanes lanes = picture::lanes_of(timeline);
     const std::vector<picture::LinkLoad> loads = picture::link_loads(lanes);
-    const std::string machine = picture::machine_of(timeline.title);
-    if (loads.empty() || machine.empty())
+    const std::string named = picture::machine_of(timeline.title);
+    if (loads.empty() || named.empty())
         throw InputError(fmt::format(
             "export: '{}' says nothing of links: right would be a prediction (predict --trace)", timeline.title));
-    return topology_picture(models::load_machine(machine), shares_of(loads, lanes, picture::LoadOf::mean), 1200, theme);
+    const Machine machine = models::load_machine(asked.empty() ? named : asked);
+    if (!asked.empty() && machine.name != named)
+        throw InputError(fmt::format("--machine {}: it is '{}', the timeline is of '{}'", asked, machine.name, named));
+    return topology_picture(machine, shares_of(loads, lanes, picture::LoadOf::mean), 1200, theme);
 }
 
 picture::Picture picture_of(const std::vector<Timeline>& timelines, const Options& options) {
@@ -60,7 +89,7 @@ picture::Picture picture_of(const std::vector<Timeline>& timelines, const Option
     if (timelines.size() > 1) {
         throw InputError(fmt::format("export: {} timelines in one picture need --picture pipeline", timelines.size()));
     }
-    if (options.drawn == Drawn::topology) return loads_of(timelines.front(), theme);
+    if (options.drawn == Drawn::topology) return loads_of(timelines.front(), options.machine, theme);
     picture::TimelineView view;
     view.coloring = options.coloring;
     return picture::timeline_picture(picture::lanes_of(timelines.front()), view, 1200, theme);
@@ -101,6 +130,7 @@ int export_timelines(const Options& options) {
     }
     if (options.to == To::chakra) return export_recordings(options);
     const std::string& target = options.files.back();
+    check_ending(target, options.to);
     check_writable(target, options.common);
     if (is_picture(options.to)) picture::check_suffix(options.to == To::svg ? ".svg" : ".png");
     std::vector<Timeline> timelines;
@@ -148,6 +178,10 @@ Run add_export(CommandLine& app) {
                                    {"waiting", picture::Coloring::waiting},
                                    {"network", picture::Coloring::network}},
                                   "of a timeline: what takes most of the time, or a heat map");
+    app.add_option(
+           "--machine", options->machine,
+           "of --picture topology: the machine that the timeline names (default: the built-in one of that name)")
+        ->option_text("NAME|FILE.toml");
     app.add_flag("--dark", options->dark, "a picture on dark ground");
     add_common(app, options->common);
     return [options] { return export_timelines(*options); };

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/choice.hpp"
 #include "cli/command_line.hpp"
 #include "cli/json.hpp"
@@ -16,6 +14,7 @@
 #include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "schedule/compatibility.hpp"
+#include "schedule/remarks.hpp"
 
 namespace rehearse::cli {
 
@@ -108,21 +107,14 @@ Network load_network(const std::string& name_or_file, std::string_view fuse, con
     const Network network = models::load_network(name_or_file, options);
     for (const std::string& note : network.notes)
         fmt::print(stderr, "rehearse: note: {}\n", printable(network.name + ": " + note));
-    const double guessed = guessed_share(network);
-    if (guessed > 0) {
-        fmt::print(stderr,
-                   "rehearse: warning: {}: {:.1f} % of the bytes that cross memory are of unknown operators, "
-                   "whose time is guessed\n",
-                   printable(network.name), 100 * guessed);
-    }
+    for (const std::string& warning : schedule::guess_warnings(network))
+        fmt::print(stderr, "rehearse: warning: {}\n", printable(warning));
     return models::fuse(network, fusions);
 }
 
 void say_what_plan_leaves(const Network& network, const Schedule& schedule) {
-    for (const std::string& note : schedule.network.notes) {
-        const bool said = std::ranges::find(network.notes, note) != network.notes.end();
-        if (!said) fmt::print(stderr, "rehearse: note: {}\n", printable(network.name + ": " + note));
-    }
+    for (const std::string& note : schedule::notes_of_plan(network, schedule))
+        fmt::print(stderr, "rehearse: note: {}\n", printable(network.name + ": " + note));
 }
 
 Json configuration(const JobOptions& job) {

@@ -114,7 +114,8 @@ public:
         for (std::size_t i = 0; i < 2; ++i) {
             const QVariant before = files_[i]->currentData();
             files_[i]->clear();
-            for (const int d : with) files_[i]->addItem(QString::fromStdString(session_.at(d)->label), d);
+            for (const int d : with)
+                files_[i]->addItem(QString::fromStdString(session_.at(d)->label), session_.at(d)->id);
             int choice = before.isValid() ? files_[i]->findData(before) : -1;
             for (std::size_t d = 0; choice < 0 && d < with.size(); ++d) {
                 if (session_.at(with[d])->timeline->measured == (i == 1)) choice = static_cast<int>(d);
@@ -165,7 +166,7 @@ private:
         Pair chosen;
         for (std::size_t i = 0; i < 2; ++i) {
             const QVariant choice = files_[i]->currentData();
-            if (const Document* document = choice.isValid() ? session_.at(choice.toInt()) : nullptr)
+            if (const Document* document = choice.isValid() ? session_.with_id(choice.toInt()) : nullptr)
                 chosen[i] = *document;
             if (chosen[i].lanes != views_[i]->lanes()) views_[i]->show(chosen[i].lanes);
         }

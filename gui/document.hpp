@@ -35,6 +35,7 @@ struct Benchmarks {
 };
 
 struct Document {
+    int id = 0;                                   // of the session that has it open, not used again
     std::string path, label;                      // label: the file's name, and of several timelines which
     std::string warning;                          // "cut off: ...": what is shown is not all
     std::shared_ptr<const picture::Lanes> lanes;  // of a timeline

@@ -26,6 +26,14 @@ namespace {
 
 constexpr int pause_ms = 300;  // of typing, after which an experiment is looked at
 
+// A line each.
+QString remarks_of(const Prediction& prediction) {
+    QStringList lines;
+    for (const std::string& each : prediction.warnings) lines << "warning: " + QString::fromStdString(each);
+    for (const std::string& each : prediction.notes) lines << "note: " + QString::fromStdString(each);
+    return lines.join('\n');
+}
+
 /// Large: the screen's widgets, what they show, and what was asked of the program meanwhile.
 class Editor : public Screen {
 public:
@@ -166,7 +174,7 @@ private:
         check_ = {};
         is_checked_ = false;
         prediction_.reset();
-        remedies_.clear();
+        remedies_.clear(), remarks_.clear();
         curve_note_ = "…";
         verdict_->setText("…");
         memory_->remake(), curve_->remake();
@@ -226,7 +234,8 @@ private:
         }
         const qsizetype remedies = result.message.indexOf("it fits with");
         remedies_ = result.good || remedies < 0 ? QString() : result.message.mid(remedies);
-        if (!check_.problem.empty()) show(check_);
+        remarks_ = remarks_of(*prediction_);
+        if (is_checked_) show(check_);
         coarse_ = coarse_ && !devices.empty();
         curve_->remake();
         if (coarse_) ask(asked, {});
@@ -235,7 +244,7 @@ private:
     void show(const Check& found) {
         check_ = found;
         is_checked_ = true;
-        verdict_->say(found, remedies_);
+        verdict_->say(found, remedies_, remarks_);
         memory_->remake();
     }
 
@@ -243,7 +252,7 @@ private:
     void predict() {
         if (!folder_.isValid()) return session_.warn("no temporary folder: is the disk full? " + folder_.errorString());
         const QString trace =
-            folder_.filePath(QString("%1-%2.pftrace").arg(QString::fromStdString(shown_.model)).arg(++asked_traces_));
+            folder_.filePath(QString("prediction-%1.pftrace").arg(++asked_traces_));  // a network may be a path
         QStringList list = arguments_of(shown_) << "--progress"
                                                 << "--explain"
                                                 << "--memory"
@@ -280,6 +289,7 @@ private:
     bool is_checked_ = false;
     std::string curve_note_;
     QString remedies_;  // of what does not fit
+    QString remarks_;   // of what was predicted
     std::shared_ptr<const Prediction> prediction_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     int asked_ = 0, running_ = -1, asked_traces_ = 0, visit_ = 0;

@@ -11,6 +11,7 @@
 #include "core/precision.hpp"
 #include "models/machine_names.hpp"
 #include "models/models.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::gui {
 
@@ -33,12 +34,13 @@ Verdict::Verdict() {
     setTextInteractionFlags(Qt::TextSelectableByMouse);
 }
 
-void Verdict::say(const Check& check, const QString& remedies) {
+void Verdict::say(const Check& check, const QString& remedies, const QString& remarks) {
     const bool good = check.problem.empty();
     QString text = QString("<span style='color:%1'><b>%2</b></span> %3")
                        .arg(good ? "#009e73" : "#d55e00", good ? "✓ can be run" : "✗",
                             breakable(good ? check.summary : check.problem));
     if (!good && !remedies.isEmpty()) text += "<pre style='font-size:small'>" + remedies.toHtmlEscaped() + "</pre>";
+    if (!remarks.isEmpty()) text += "<br>" + breakable(remarks.toStdString()).replace("\n", "<br>");
     setText(text);
 }
 
@@ -67,7 +69,7 @@ ExperimentForm::ExperimentForm(QWidget* parent) : QWidget(parent) {
     line(form, "devices", "Devices", &Experiment::devices);
     batch_ = new QSpinBox;
     batch_->setObjectName("batch");
-    batch_->setRange(1, 1'000'000);
+    batch_->setRange(1, static_cast<int>(schedule::most_samples));
     batch_->setToolTip(
         "Samples in a step of one copy of the network: of a device, or of those that share a copy along tensor, pipe "
         "or spatial axes");

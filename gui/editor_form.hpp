@@ -44,8 +44,8 @@ private:
 class Verdict : public QLabel {
 public:
     Verdict();
-    /// `remedies`: of what does not fit, may be empty.
-    void say(const Check& check, const QString& remedies);
+    /// `remedies`: of what does not fit; `remarks`: of a prediction, a line each. Both may be empty.
+    void say(const Check& check, const QString& remedies, const QString& remarks);
     /// The verdict in a scroll area, to be put into a layout.
     QWidget* room();
 };

@@ -75,7 +75,13 @@ Experiment experiment_in(const std::string& path, const Experiment& before) {
     std::error_code error;
     if (const auto size = std::filesystem::file_size(path, error); !error && size > most)
         throw InputError(path + ": too large for a machine or an experiment (at most 50 MB)");
-    if (!models::is_experiment(read_file(path))) {
+    const std::string text = read_file(path);
+    if (models::is_request(text)) {
+        throw InputError(fmt::format(
+            "{}: neither a machine nor an experiment, but a request: `rehearse report {}` makes its document", path,
+            quoted(path)));
+    }
+    if (!models::is_experiment(text)) {
         models::load_machine(path);  // says what is wrong with it
         result.machine = path;
         return result;
@@ -123,10 +129,10 @@ std::string take(Check& result, const Schedule& schedule, const Machine& machine
     const DeviceClass& device = class_of(machine, 0);
     result.capacity_bytes = device.memory.value.value;
     result.memory.clear();
-    for (const RankClass& rank_class : schedule.classes) {
-        for (const schedule::MemoryRow& row : schedule::rows(schedule::memory_use(schedule, rank_class))) {
+    for (const schedule::NamedUse& each : schedule::memory_uses(schedule)) {
+        for (const schedule::MemoryRow& row : schedule::rows(each.use)) {
             if (row.kind == "total") continue;
-            result.memory.push_back({rank_class.name, std::string{row.kind}, row.bytes});
+            result.memory.push_back({each.name, std::string{row.kind}, row.bytes});
         }
     }
     result.summary =

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "picture/text.hpp"
 #include "prices/prices.hpp"
 
 namespace rehearse::gui {
@@ -39,7 +40,8 @@ std::vector<Card> cards_of(const Point& p) {
                      picture::text_of(p.figures.samples_per_s(), picture::Unit::none) +
                          (p.figures.samples_per_s() < 1e6 ? " samples/s" : "samples/s"),
                      fmt::format("global batch {}", p.figures.global_batch), compute_color, "scaling: over devices"});
-    cards.push_back({"Scaling efficiency", fmt::format("{:.1f} %", 100 * p.efficiency.value_or(0)),
+    cards.push_back({"Scaling efficiency",
+                     p.efficiency ? fmt::format("{:.1f} %", 100 * *p.efficiency) : "none: does not fit",
                      fmt::format("{} devices, {} nodes", p.figures.devices, p.nodes),
                      p.efficiency.value_or(0) > 0.8 ? good : bad, "scaling: over devices"});
     if (p.utilization) {
@@ -66,6 +68,25 @@ std::vector<Card> cards_of(const Point& p) {
                          "scaling: over devices"});
     }
     return cards;
+}
+
+// What is to be known beside the figures, a line each or several; the height that they take.
+double draw_remarks(picture::Picture& picture, picture::Box box, const Prediction& prediction,
+                    const picture::Palette& colors) {
+    constexpr double letters = 12, line_height = 17;
+    double height = 0;
+    const auto add = [&](const char* kind, const std::vector<std::string>& remarks, Color color) {
+        for (const std::string& remark : remarks) {
+            for (const std::string& line : picture::wrapped(kind + remark, letters, box.width)) {
+                height += line_height;
+                picture.marks.push_back(
+                    {picture::Text{{box.left, box.top + height - 4}, line, letters}, color, {}, ""});
+            }
+        }
+    };
+    add("warning: ", prediction.warnings, bad);
+    add("note: ", prediction.notes, colors.faint_text);
+    return height > 0 ? height + 8 : 0;
 }
 
 picture::Stacks breakdown(const std::vector<Point>& points) {
@@ -122,6 +143,7 @@ picture::Picture overview_picture(const Prediction& prediction, std::size_t poin
                                           prediction.precision, p.mode == sim::Mode::exact ? "exact" : "folded"),
                               colors) +
                  10;
+    top += draw_remarks(picture, {20, top, size.width - 40, 0}, prediction, colors);
     top += draw_cards(picture, {20, top, size.width - 40, 0}, cards_of(p), colors) + 6;
     const auto add = [&](const picture::Stacks& stacks) {
         if (stacks.rows.empty()) return;

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "picture/cells.hpp"
+#include "picture/stairs.hpp"
 
 namespace rehearse::gui {
 
@@ -24,7 +25,7 @@ picture::ScalingCurve curve_of(const Prediction& prediction) {
         {}};
     for (const Point& p : prediction.points) {
         curve.points.push_back({static_cast<double>(p.figures.devices), p.figures.time.step.value, p.band.low.value,
-                                p.band.high.value, p.figures.samples_per_s(), p.efficiency.value_or(0), p.memory.fits});
+                                p.band.high.value, p.figures.samples_per_s(), p.efficiency, p.memory.fits});
     }
     return curve;
 }
@@ -106,16 +107,7 @@ picture::Picture memory_over_time(const picture::Lanes& lanes, picture::Size siz
     chart.y = {"memory", picture::Scale::linear, picture::Unit::bytes, {}, {}};
     for (const Counter& counter : lanes.counters) {
         if (counter.unit != "bytes" || counter.points.size() < 2 || chart.series.size() == 8) continue;
-        picture::Series series{.name = counter.name, .dots = false};
-        const std::size_t step = counter.points.size() / 4000 + 1;
-        double before = counter.points.front().second;
-        for (std::size_t i = 0; i < counter.points.size(); i += step) {
-            const auto& [time, value] = counter.points[i];
-            series.points.push_back({time.value, before});
-            series.points.push_back({time.value, value});
-            before = value;
-        }
-        chart.series.push_back(std::move(series));
+        chart.series.push_back({.name = counter.name, .points = picture::stairs_of(counter), .dots = false});
     }
     if (chart.series.empty()) throw InputError("this timeline has no counters of memory");
     return xy_chart(chart, size, theme);

@@ -258,12 +258,17 @@ void PictureView::contextMenuEvent(QContextMenuEvent* event) {
 }
 
 picture::Picture note(picture::Size size, picture::Theme theme, const std::string& text) {
+    constexpr double letters = 13, line_height = 18, margin = 24;
     const auto& colors = picture::palette(theme);
+    const std::vector<std::string> lines = picture::wrapped(text, letters, std::max(size.width - 2 * margin, letters));
+    const double height = line_height * static_cast<double>(lines.size());
+    size.height = std::max(size.height, height + 2 * margin);
     picture::Picture picture = picture::canvas(size, colors, "");
-    picture.marks.push_back({picture::Text{{size.width / 2, size.height / 2}, text, 13, picture::Anchor::middle},
-                             colors.faint_text,
-                             {},
-                             ""});
+    picture::Point at{size.width / 2, (size.height - height) / 2 + letters};
+    for (const std::string& line : lines) {
+        picture.marks.push_back({picture::Text{at, line, letters, picture::Anchor::middle}, colors.faint_text, {}, ""});
+        at.y += line_height;
+    }
     return picture;
 }
 

@@ -75,11 +75,12 @@ public:
             const QString name = QString::fromUtf8(strategy.name.data(), static_cast<qsizetype>(strategy.name.size()));
             what_->addItem("planned: " + name, name);
         }
-        for (const int i : session_.with(has_events)) what_->addItem(QString::fromStdString(session_.at(i)->label), i);
+        for (const int i : session_.with(has_events))
+            what_->addItem(QString::fromStdString(session_.at(i)->label), session_.at(i)->id);
         what_->setCurrentIndex(std::max(what_->findData(before), 0));
     }
 
-    void show_document(int i) { what_->setCurrentIndex(std::max(what_->findData(i), 0)); }
+    void show_document(int id) { what_->setCurrentIndex(std::max(what_->findData(id), 0)); }
 
     /// The plan of a timeline as it would be without waiting for messages.
     void show_planned(const schedule::Plan& plan) {
@@ -103,7 +104,7 @@ public:
         if (planned)
             return planned_pipeline(choice.toString().toStdString(), stages_->value(), micro_batches_->value(),
                                     chunks_->value());
-        const Document* document = session_.at(choice.toInt());
+        const Document* document = session_.with_id(choice.toInt());
         if (document == nullptr || document->timeline == nullptr) return std::nullopt;
         if (document->timeline != of_) gather(document->timeline);
         if (!gathered_.drawing) throw InputError(gathered_.problem);
@@ -173,8 +174,8 @@ public:
         if (!isVisible()) return;  // done when it is shown
         const Document* document = session_.at(session_.timeline);
         for (PipelineChoice* choice : choices_) choice->fill();
-        if (document != nullptr && document->timeline != nullptr && session_.timeline != shown_) {
-            choices_[1]->show_document(shown_ = session_.timeline);
+        if (document != nullptr && document->timeline != nullptr && document->id != shown_) {
+            choices_[1]->show_document(shown_ = document->id);
             if (const auto plan = pipelined_plan(document->lanes->title)) choices_[0]->show_planned(*plan);
         }
         view_->remake();
@@ -208,7 +209,7 @@ private:
     }
     std::array<PipelineChoice*, 2> choices_{};
     PictureView* view_;
-    int shown_ = -1;
+    int shown_ = 0;  // the id of a document
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <QSplitter>
 #include <QTextOption>
 #include <QTimer>
+#include <algorithm>
 
 #include "gui/session.hpp"
 
@@ -38,10 +39,10 @@ public:
         connect(cancel_, &QPushButton::clicked, this, [this] {
             if (const auto* job = chosen()) session_.runner->cancel(job->id);
         });
-        connect(table_, &QTableView::clicked, this, [this](const QModelIndex& index) {
-            chosen_ = index.siblingAtColumn(0).data(Qt::UserRole).toInt();
-            refresh();
-        });
+        table_->chosen_row = [this](int row) {
+            chosen_ = session_.runner->jobs()[static_cast<std::size_t>(row)]->id;
+            show_chosen();  // the table stays as it is while it is clicked
+        };
         clock_.setInterval(500);
         connect(&clock_, &QTimer::timeout, this, [this] { refresh(); });
         session.runner->changed = [this] { refresh(); };
@@ -49,17 +50,24 @@ public:
     ~Runs() override { session_.runner->changed = nullptr; }
     void refresh() override {
         table_->show(session_.runner->rows());
-        const auto* job = chosen();
-        const QString text = job == nullptr ? QString() : job->command + "\n\n" + job->log;
-        if (log_->toPlainText() != text) log_->setPlainText(text);
-        cancel_->setEnabled(job != nullptr && job->process != nullptr);
+        const auto& jobs = session_.runner->jobs();
+        const auto row = std::ranges::find(jobs, chosen(), [](const auto& each) { return each.get(); }) - jobs.begin();
+        if (!jobs.empty()) table_->choose(static_cast<int>(row));
+        show_chosen();
         bool any = false;
-        for (const auto& each : session_.runner->jobs()) any = any || each->process != nullptr;
+        for (const auto& each : jobs) any = any || each->process != nullptr;
         any ? clock_.start() : clock_.stop();
     }
     void set_theme(picture::Theme) override {}
 
 private:
+    void show_chosen() {
+        const auto* job = chosen();
+        const QString text = job == nullptr ? QString() : job->command + "\n\n" + job->log;
+        if (log_->toPlainText() != text) log_->setPlainText(text);
+        cancel_->setEnabled(job != nullptr && job->process != nullptr);
+    }
+
     // The one that was clicked, else the last.
     const Runner::Job* chosen() const {
         const auto& jobs = session_.runner->jobs();

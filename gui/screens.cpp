@@ -159,7 +159,7 @@ public:
                                      seconds(point.band.low.value),
                                      seconds(point.band.high.value),
                                      large(point.figures.samples_per_s()),
-                                     percent(point.efficiency.value_or(0)),
+                                     point.efficiency ? percent(*point.efficiency) : Value{},
                                      seconds(point.figures.time.exposed_comm.value),
                                      bytes(point.memory.peak.value),
                                      {point.memory.fits ? "yes" : "no", {}}});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QWidget>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,11 @@ struct Session {
 
     const Document* at(int i) const {
         return i >= 0 && i < static_cast<int>(documents.size()) ? &documents[static_cast<std::size_t>(i)] : nullptr;
+    }
+    /// By Document::id, which stays where indices move as files are closed.
+    const Document* with_id(int id) const {
+        const auto found = std::ranges::find(documents, id, &Document::id);
+        return found != documents.end() ? &*found : nullptr;
     }
     const Prediction* current_prediction() const {
         const Document* document = at(prediction);

@@ -10,6 +10,7 @@
 #include <QKeyEvent>
 #include <QMenu>
 #include <QSortFilterProxyModel>
+#include <utility>
 
 #include "core/quoting.hpp"
 #include "core/units.hpp"
@@ -137,6 +138,12 @@ void Table::currentChanged(const QModelIndex& now, const QModelIndex& before) {
 }
 
 void Table::filter(const QString& text) { sorted_->setFilterFixedString(text); }
+
+void Table::choose(int row) {
+    const auto told = std::exchange(chosen_row, nullptr);
+    selectRow(sorted_->mapFromSource(model_->index(row, 0)).row());
+    chosen_row = told;
+}
 
 void Table::copy() const { QApplication::clipboard()->setText(QString::fromStdString(to_csv(model_->rows()))); }
 

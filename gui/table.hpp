@@ -61,7 +61,8 @@ public:
     /// A column in which nothing stands is hidden.
     void show(Rows rows);
     void filter(const QString& text);
-    void copy() const;  // as CSV
+    void choose(int row);  // of the rows as they were given; chosen_row is not called
+    void copy() const;     // as CSV
     const TableModel& model_of_rows() const { return *model_; }
 
     std::function<void(int)> activated_row;  // by a double click; of the rows as they were given

@@ -103,6 +103,10 @@ public:
         picture::TimelineView shown;
         shown.time = view_->view();
         shown.coloring = static_cast<picture::Coloring>(coloring_->currentIndex());
+        for (const TimelineRow& row : view_->rows()) {
+            const std::string name = row.is_child ? name_of_rank(*view_->lanes(), row.rank) + " " + row.name : row.name;
+            shown.rows.push_back({row.ranks, name});
+        }
         return timeline_picture(*view_->lanes(), shown, 1200, theme_);
     }
 

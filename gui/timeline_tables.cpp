@@ -81,7 +81,7 @@ Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area, pictur
     for (std::size_t a = 0; a < picture::activity_count; ++a) {
         if (s.busy[a] == 0) continue;
         const auto activity = static_cast<picture::Activity>(a);
-        picture::NamedStatistics all{"", activity, 0, 0, INT64_MAX, 0};
+        picture::NamedStatistics all{"", activity, 0, 0, INT64_MAX, 0, 0};
         for (const auto& each : steps) {
             if (each.activity != activity) continue;
             all.count += each.count, all.total += each.total;
@@ -89,7 +89,7 @@ Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area, pictur
         }
         add({std::string{to_string(activity)}, {}, color_of(activity, theme)}, s.busy[a], all);
     }
-    for (const auto& each : steps) add({each.step, {}}, each.total, each);
+    for (const auto& each : steps) add({each.step, {}}, each.inside, each);
     return rows;
 }
 

@@ -73,13 +73,12 @@ public:
             loads_ = lanes != nullptr ? link_loads(*lanes) : std::vector<picture::LinkLoad>{};
             chosen_.reset();
             const std::string machine = lanes != nullptr ? picture::machine_of(lanes->title) : "";
-            if (!loads_.empty() && !machine.empty()) machines_->setCurrentText(QString::fromStdString(machine));
+            if (!loads_.empty() && !machine.empty()) show_machine(machine);
             const QSignalBlocker quiet(load_);
             load_->setCurrentIndex(loads_.empty() ? no_load : mean_load);
         }
         const Document* prediction = session_.at(session_.prediction);
-        if (loads_.empty() && prediction != nullptr)
-            machines_->setCurrentText(QString::fromStdString(prediction->prediction->machine));
+        if (loads_.empty() && prediction != nullptr) show_machine(prediction->prediction->machine);
         show_cursor();
         list_links();
         remake();
@@ -100,6 +99,29 @@ protected:
     }
 
 private:
+    // The machine of this name, as it was predicted for: what is built in may have the name of a file of the user's.
+    void show_machine(const std::string& name) {
+        const std::string file = file_of(name);
+        machines_->setCurrentText(QString::fromStdString(file.empty() ? name : file));
+    }
+
+    // As a prediction says, the current one first, or the experiment; empty where it is built in, as far as is known.
+    std::string file_of(const std::string& name) const {
+        std::vector<int> predictions = session_.with([](const Document& d) { return d.prediction != nullptr; });
+        predictions.insert(predictions.begin(), session_.prediction);
+        for (const int i : predictions) {
+            const Document* document = session_.at(i);
+            if (document == nullptr || document->prediction->machine != name) continue;
+            return document->prediction->machine_file;
+        }
+        try {
+            const std::string& asked = session_.experiment.machine;
+            if (asked != name && models::load_machine(asked).name == name) return asked;
+        } catch (const std::exception&) {
+        }  // the experiment says it
+        return {};
+    }
+
     QLayout* tools() {
         auto* row = new QHBoxLayout;
         row->setContentsMargins(8, 6, 8, 0);

@@ -27,7 +27,7 @@ public:
     ~Window() override;
 
     /// Reads in a thread of its own; what goes wrong is a message.
-    void open(const QString& path);
+    void open(const QString& given);
     void add(Document document);
     void go(const std::string& screen);
     /// In a dock of its own, beside the screen in the middle, until it is closed there.
@@ -66,6 +66,8 @@ private:
     void ask();
     void list_recent();
     void close_document(int row);
+    void erase_document(int row);
+    std::vector<int> forget(const std::string& path);
     void take_experiment(const QString& path);
     void save_experiment();
     static Experiment kept_experiment();
@@ -86,7 +88,7 @@ private:
     QProgressBar* progress_ = nullptr;
     QMenu* recent_ = nullptr;
     std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
-    int loading_ = 0;
+    int loading_ = 0, next_id_ = 1;
 };
 
 }  // namespace rehearse::gui

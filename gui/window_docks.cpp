@@ -78,6 +78,8 @@ void Window::make_docks() {
 }
 
 void Window::refresh() {
+    const QListWidgetItem* current = files_->currentItem();
+    const int chosen = current != nullptr ? current->data(Qt::UserRole).toInt() : 0;
     files_->clear();
     for (const Document& document : session_.documents) {
         const QString path = QString::fromStdString(document.path), label = QString::fromStdString(document.label);
@@ -85,6 +87,8 @@ void Window::refresh() {
             (path.isEmpty() ? label : QFileInfo(path).fileName()) + "\n" + QString::fromStdString(kind_of(document)),
             files_);
         item->setToolTip(path.isEmpty() ? label : path);
+        item->setData(Qt::UserRole, document.id);
+        if (document.id == chosen) files_->setCurrentItem(item);
     }
     for (const auto& [name, screen] : screens_) screen->refresh();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is opened and closed, and what the next start finds again.
+#include <QDir>
 #include <QDockWidget>
 #include <QFileInfo>
 #include <QProgressBar>
@@ -36,7 +37,9 @@ Experiment Window::kept_experiment() {
     return experiment;
 }
 
-void Window::open(const QString& path) {
+// An open file that is opened again is read anew.
+void Window::open(const QString& given) {
+    const QString path = QDir::cleanPath(QFileInfo(given).absoluteFilePath());
     if (path.endsWith(".toml") || path.endsWith(".onnx") || path.endsWith("config.json")) return take_experiment(path);
     ++loading_;
     progress_->setValue(0);
@@ -60,7 +63,11 @@ void Window::open(const QString& path) {
             if (--loading_ == 0) progress_->hide();
             statusBar()->clearMessage();
             if (!problem.isEmpty()) return warn(problem);
-            for (Document& document : found) add(std::move(document));
+            const std::vector<int> before = forget(path.toStdString());
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                if (i < before.size()) found[i].id = before[i];  // screens that show it go on
+                add(std::move(found[i]));
+            }
             QSettings settings;
             QStringList recent = settings.value("recent").toStringList();
             recent.removeAll(path);
@@ -73,6 +80,7 @@ void Window::open(const QString& path) {
 
 void Window::add(Document document) {
     if (!document.warning.empty()) warn(QString::fromStdString(document.warning));
+    if (document.id == 0) document.id = next_id_++;
     session_.documents.push_back(std::move(document));
     const int last = static_cast<int>(session_.documents.size()) - 1;
     const Document& added = session_.documents.back();
@@ -88,16 +96,39 @@ void Window::add(Document document) {
 
 void Window::close_document(int row) {
     if (session_.at(row) == nullptr) return;
-    session_.documents.erase(session_.documents.begin() + row);
-    const auto last_with = [this](bool (*has)(const Document&)) {
-        const auto with = session_.with(has);
-        return with.empty() ? -1 : with.back();
-    };
-    session_.timeline = last_with([](const Document& d) { return d.lanes != nullptr; });
-    session_.prediction = last_with([](const Document& d) { return d.prediction != nullptr; });
-    session_.benchmarks = last_with([](const Document& d) { return d.benchmarks != nullptr; });
-    session_.point = -1;
+    erase_document(row);
     refresh();
+}
+
+void Window::erase_document(int row) {
+    session_.documents.erase(session_.documents.begin() + row);
+    // What is shown stays, unless it was closed: then the last of its kind is.
+    const auto settle = [&](int& current, bool (*has)(const Document&)) {
+        const bool closed = current == row;
+        if (current > row) --current;
+        if (!closed) return false;
+        const std::vector<int> with = session_.with(has);
+        current = with.empty() ? -1 : with.back();
+        return true;
+    };
+    settle(session_.timeline, [](const Document& d) { return d.lanes != nullptr; });
+    if (settle(session_.prediction, [](const Document& d) { return d.prediction != nullptr; })) session_.point = -1;
+    settle(session_.benchmarks, [](const Document& d) { return d.benchmarks != nullptr; });
+}
+
+// What was read of a file goes, without a word to the screens: something comes in its place. The ids that it had.
+std::vector<int> Window::forget(const std::string& path) {
+    std::vector<int> ids;
+    for (int row = 0; row < static_cast<int>(session_.documents.size());) {
+        const Document& document = *session_.at(row);
+        if (document.path != path) {
+            ++row;
+            continue;
+        }
+        ids.push_back(document.id);
+        erase_document(row);
+    }
+    return ids;
 }
 
 // A machine, a network or a whole experiment: small files, read at once.

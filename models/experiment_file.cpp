@@ -19,15 +19,18 @@ std::string beside(const std::string& path, const std::string& name) {
     return is_file ? file.string() : name;
 }
 
-}  // namespace
-
-bool is_experiment(std::string_view toml) {
+bool has(std::string_view toml, std::string_view table) {
     try {
-        return parse_toml(toml, "").contains("experiment");
+        return parse_toml(toml, "").contains(table);
     } catch (const InputError&) {
         return false;
     }
 }
+
+}  // namespace
+
+bool is_experiment(std::string_view toml) { return has(toml, "experiment"); }
+bool is_request(std::string_view toml) { return has(toml, "request"); }
 
 ExperimentFile load_experiment(const std::string& path) {
     const toml::table table = parse_toml(read_file(path), path);

@@ -27,6 +27,9 @@ struct ExperimentFile {
 /// Whether a TOML text is one: it has a table [experiment], which a machine file has not.
 bool is_experiment(std::string_view toml);
 
+/// Whether a TOML text is what `rehearse report` is asked: it has a table [request].
+bool is_request(std::string_view toml);
+
 /// A model or machine that is a file beside `path` gets its folder. InputError with file:line: no TOML, an unknown key,
 /// a value of another type. What the words mean is checked by who uses them.
 ExperimentFile load_experiment(const std::string& path);

@@ -18,16 +18,8 @@ struct Drawn {
     Axis axis;
     Range range;
     Ticks ticks;
+    std::vector<std::string> texts{};  // of the major ones
 };
-
-Drawn drawn_axis(const Chart& chart, bool horizontal, double room) {
-    const Axis& axis = horizontal ? chart.x : chart.y;
-    const int most = std::max(2, static_cast<int>(room / (horizontal ? 90 : 45)));
-    Drawn drawn{axis, {}, {}};
-    drawn.range = axis.range ? *axis.range : nice_range(axis.scale, data_range(chart, horizontal), most);
-    drawn.ticks = axis.ticks.empty() ? ticks(axis.scale, drawn.range, most) : Ticks{axis.ticks, {}};
-    return drawn;
-}
 
 // "10 k" beside "1 M", as text_of has it: an axis says its powers of ten in one way.
 std::string tick_text(double value, Unit unit) {
@@ -35,11 +27,26 @@ std::string tick_text(double value, Unit unit) {
     return thousands ? text_of(value / 1e3, unit) + " k" : text_of(value, unit);
 }
 
+std::vector<std::string> tick_texts(const std::vector<double>& values, Unit unit) {
+    if (unit == Unit::seconds) return texts_of_times(values);
+    std::vector<std::string> texts;
+    for (const double value : values) texts.push_back(tick_text(value, unit));
+    return texts;
+}
+
+Drawn drawn_axis(const Chart& chart, bool horizontal, double room) {
+    const Axis& axis = horizontal ? chart.x : chart.y;
+    const int most = std::max(2, static_cast<int>(room / (horizontal ? 90 : 45)));
+    Drawn drawn{axis, {}, {}, {}};
+    drawn.range = axis.range ? *axis.range : nice_range(axis.scale, data_range(chart, horizontal), most);
+    drawn.ticks = axis.ticks.empty() ? ticks(axis.scale, drawn.range, most) : Ticks{axis.ticks, {}};
+    drawn.texts = tick_texts(drawn.ticks.major, axis.unit);
+    return drawn;
+}
+
 double widest_tick(const Drawn& axis) {
     double widest = 0;
-    for (const double value : axis.ticks.major) {
-        widest = std::max(widest, text_width(tick_text(value, axis.axis.unit), tick_size));
-    }
+    for (const std::string& text : axis.texts) widest = std::max(widest, text_width(text, tick_size));
     return widest;
 }
 
@@ -55,12 +62,12 @@ void draw_x_axis(Picture& picture, const Plane& plane, const Drawn& axis, const 
         draw_line(picture, {x_of(value), box.bottom()}, {x_of(value), box.bottom() + 3}, colors.axis, 0.75);
     }
     double free_from = -1e9;  // where the last text ended
-    for (const double value : axis.ticks.major) {
-        const double x = x_of(value);
+    for (std::size_t i = 0; i < axis.ticks.major.size(); ++i) {
+        const double x = x_of(axis.ticks.major[i]);
         if (!inside(x)) continue;
         draw_line(picture, {x, box.top}, {x, box.bottom()}, colors.grid, 0.75);
         draw_line(picture, {x, box.bottom()}, {x, box.bottom() + 5}, colors.axis, 1);
-        const std::string text = tick_text(value, axis.axis.unit);
+        const std::string& text = axis.texts[i];
         const double half = text_width(text, tick_size) / 2;
         const double middle = std::min(x, box.right() + margin - 2 - half);  // inside the picture
         if (middle - half < free_from) continue;
@@ -78,22 +85,36 @@ void draw_y_axis(Picture& picture, const Plane& plane, const Drawn& axis, double
     for (const double value : axis.ticks.minor) {
         draw_line(picture, {box.left - 3, y_of(value)}, {box.left, y_of(value)}, colors.axis, 0.75);
     }
-    for (const double value : axis.ticks.major) {
-        const double y = y_of(value);
+    for (std::size_t i = 0; i < axis.ticks.major.size(); ++i) {
+        const double y = y_of(axis.ticks.major[i]);
         if (y < box.top - 0.5 || y > box.bottom() + 0.5) continue;
         draw_line(picture, {box.left, y}, {box.right(), y}, colors.grid, 0.75);
         draw_line(picture, {box.left - 5, y}, {box.left, y}, colors.axis, 1);
-        const Text label{
-            {box.left - 8, y + half_height(tick_size)}, tick_text(value, axis.axis.unit), tick_size, Anchor::end};
+        const Text label{{box.left - 8, y + half_height(tick_size)}, axis.texts[i], tick_size, Anchor::end};
         picture.marks.push_back({label, colors.text, {}, ""});
     }
     const Text title{{title_x, box.top + box.height / 2}, axis.axis.title, title_size, Anchor::middle, -90};
     picture.marks.push_back({title, colors.text, {}, ""});
 }
 
+// A band of one point alone is no area: a line with a cap at each end that the box shows.
+void draw_whisker(Picture& picture, const Plane& plane, double x, Range band, Color color) {
+    if (!plane.shows({x, band.low}) || !plane.shows({x, band.high})) return;
+    const Point low = plane.place({x, band.low}), high = plane.place({x, band.high});
+    const auto part = clipped(low, high, plane.box);
+    if (!part) return;
+    constexpr double half_cap = 5;
+    draw_line(picture, part->first, part->second, color, 1.5);
+    for (const auto& [shown, end] : {std::pair{part->first, low}, std::pair{part->second, high}}) {
+        if (shown == end) draw_line(picture, {end.x - half_cap, end.y}, {end.x + half_cap, end.y}, color, 1.5);
+    }
+}
+
 // A band is a polygon; where it leaves the box it runs along the border.
 void draw_band(Picture& picture, const Plane& plane, const Series& series, Color color) {
     if (series.low.size() != series.points.size() || series.high.size() != series.points.size()) return;
+    if (series.points.size() == 1)
+        return draw_whisker(picture, plane, series.points[0].x, {series.low[0], series.high[0]}, color);
     Path band{{}, true};
     const auto add = [&](Point data) {
         if (!plane.shows(data)) return;
@@ -152,10 +173,27 @@ std::vector<Dot> dots_of(const Plane& plane, const Chart& chart) {
     return dots;
 }
 
-double radius_of(const Series& series, std::size_t i) { return i < series.radii.size() ? series.radii[i] : 4; }
+// Dots that are strung along a curve are so small that they do not touch each other, or they would hide it.
+std::vector<double> radii_of(const Chart& chart, const std::vector<Dot>& dots) {
+    constexpr double least = 1, usual = 4;
+    std::vector<double> way(chart.series.size(), 0), steps(chart.series.size(), 0);
+    for (std::size_t i = 1; i < dots.size(); ++i) {
+        const Dot &one = dots[i - 1], &next = dots[i];
+        if (one.series != next.series) continue;
+        way[one.series] += std::hypot(next.at.x - one.at.x, next.at.y - one.at.y);
+        ++steps[one.series];
+    }
+    std::vector<double> radii;
+    for (std::size_t s = 0; s < chart.series.size(); ++s) {
+        const bool strung = chart.series[s].line && steps[s] > 0;
+        radii.push_back(strung ? std::clamp(way[s] / steps[s] / 2, least, usual) : usual);
+    }
+    return radii;
+}
 
-void draw_dot(Picture& picture, const Dot& where, const Series& series, Color color, Color ground) {
-    picture.marks.push_back(dot(where.at, radius_of(series, where.index), where.series, color, ground));
+void draw_dot(Picture& picture, const Dot& where, const Series& series, double radius, Color color, Color ground) {
+    const double own = where.index < series.radii.size() ? series.radii[where.index] : radius;
+    picture.marks.push_back(dot(where.at, own, where.series, color, ground));
     picture.marks.back().title = where.index < series.titles.size() ? series.titles[where.index] : series.name;
 }
 
@@ -207,8 +245,10 @@ void draw(Picture& picture, Box box, const Chart& chart, const Palette& colors) 
     draw_labels(picture, plane, chart.labels, places, colors);
     const Rectangle frame{{plot.left, plot.top}, plot.width, plot.height};
     picture.marks.push_back({frame, {}, Stroke{colors.axis, 1, {}}, ""});
+    const std::vector<double> radii = radii_of(chart, dots);
     for (const Dot& each : dots) {
-        draw_dot(picture, each, chart.series[each.series], of_series[each.series], colors.background);
+        draw_dot(picture, each, chart.series[each.series], radii[each.series], of_series[each.series],
+                 colors.background);
     }
 }
 

@@ -144,15 +144,16 @@ std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<co
     for (const std::size_t l : which) {
         const Lane& lane = lanes.lanes[l];
         for (std::size_t i = lane.first_after(from); i < lane.size() && lane.start(i) < to; ++i) {
-            if (lane.start(i) < from) continue;
             std::size_t& number = row_of_what[lane.what(i)];
             if (number == 0) {
                 const What& what = lanes.whats[lane.what(i)];
                 const auto [place, is_new] = row_of.try_emplace(what.step, rows.size());
-                if (is_new) rows.push_back({what.step, what.activity, 0, 0, INT64_MAX, 0});
+                if (is_new) rows.push_back({what.step, what.activity, 0, 0, INT64_MAX, 0, 0});
                 number = place->second + 1;
             }
             NamedStatistics& row = rows[number - 1];
+            row.inside += std::min(lane.end(i), to) - std::max(lane.start(i), from);
+            if (lane.start(i) < from) continue;
             const std::int64_t duration = lane.end(i) - lane.start(i);
             ++row.count;
             row.total += duration;
@@ -160,7 +161,7 @@ std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<co
             row.longest = std::max(row.longest, duration);
         }
     }
-    std::ranges::stable_sort(rows, std::greater{}, &NamedStatistics::total);
+    std::ranges::stable_sort(rows, std::greater{}, &NamedStatistics::inside);
     return rows;
 }
 

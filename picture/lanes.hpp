@@ -166,13 +166,15 @@ struct Statistics {
 };
 Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, std::int64_t from, std::int64_t to);
 
-/// The same by what is done: count, total, shortest and longest of the events that begin in [from, to), the largest
-/// total first.
+/// The same by what is done, of all events that last in [from, to): `inside`, the part of their time that lies in it;
+/// and of those that begin in it the count, and the whole time of all, the shortest and the longest. What lasts longest
+/// inside comes first.
 struct NamedStatistics {
     std::string step;
     Activity activity = Activity::other;
     std::size_t count = 0;
     std::int64_t total = 0, shortest = 0, longest = 0;  // ns
+    std::int64_t inside = 0;                            // ns
 };
 std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<const std::size_t> which,
                                                 std::int64_t from, std::int64_t to);

@@ -2,6 +2,7 @@
 // What stands around a chart: its heading and its legend.
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "picture/chart.hpp"
 #include "picture/text.hpp"
@@ -13,13 +14,18 @@ namespace {
 constexpr double title_size = 15, subtitle_size = 11, entry_size = 11;
 constexpr double gap = 6, between = 18, row_height = 18;
 
+// Around a dot, in the colour of the ground, where it is large enough to have one.
+std::optional<Stroke> edge(double radius, Color ground) {
+    return radius < 2 ? std::nullopt : std::optional(Stroke{ground, 0.75, {}});
+}
+
 Mark polygon(Point center, double radius, int corners, double turn, Color color, Color ground) {
     Path path{{}, true};
     for (int i = 0; i < corners; ++i) {
         const double angle = 2 * std::numbers::pi * (turn + static_cast<double>(i) / corners);
         path.points.push_back({center.x + radius * std::sin(angle), center.y - radius * std::cos(angle)});
     }
-    return {path, color, Stroke{ground, 0.75, {}}, ""};
+    return {path, color, edge(radius, ground), ""};
 }
 
 // As much of it as there is room for.
@@ -39,7 +45,7 @@ std::string cut(const std::string& text, double size, bool bold, double room) {
 Mark dot(Point center, double radius, std::size_t form, Color color, Color ground) {
     switch (form % 6) {
         case 0:
-            return {Circle{center, radius}, color, Stroke{ground, 0.75, {}}, ""};
+            return {Circle{center, radius}, color, edge(radius, ground), ""};
         case 1:
             return polygon(center, 1.25 * radius, 4, 0.125, color, ground);  // square
         case 2:
@@ -87,7 +93,8 @@ double draw_legend(Picture& picture, Box box, const std::vector<LegendEntry>& en
     Point at{box.left, box.top + 4};
     for (const LegendEntry& entry : entries) {
         const double sample = entry.line ? 24 : 12;
-        const double width = sample + gap + text_width(entry.name, entry_size);
+        const std::string name = cut(entry.name, entry_size, false, box.width - sample - gap);
+        const double width = sample + gap + text_width(name, entry_size);
         if (at.x > box.left && at.x + width > box.right()) at = {box.left, at.y + row_height};
         const Point middle{at.x + sample / 2, at.y + row_height / 2};
         if (entry.square) {
@@ -99,7 +106,7 @@ double draw_legend(Picture& picture, Box box, const std::vector<LegendEntry>& en
         }
         if (entry.dot) picture.marks.push_back(dot(middle, 4, entry.form, entry.color, colors.background));
         const Point text{at.x + sample + gap, middle.y + half_height(entry_size)};
-        picture.marks.push_back({Text{text, entry.name, entry_size}, colors.text, {}, ""});
+        picture.marks.push_back({Text{text, name, entry_size}, colors.text, {}, name == entry.name ? "" : entry.name});
         at.x += width + between;
     }
     return entries.empty() ? 0 : at.y + row_height - box.top;

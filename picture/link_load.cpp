@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "picture/stairs.hpp"
 
 namespace rehearse::picture {
 
 namespace {
 
-constexpr std::size_t most_points = 4000, most_series = 8;
+constexpr std::size_t most_series = 8;
 
 Seconds length_of(const Lanes& lanes) { return Seconds{static_cast<double>(lanes.last - lanes.first) * 1e-9}; }
 
@@ -17,17 +18,10 @@ Seconds length_of(const Lanes& lanes) { return Seconds{static_cast<double>(lanes
 std::string counter_name(const LinkUse& use) { return (use.name == use.kind ? "mean of links " : "link ") + use.name; }
 
 Series series_of(const LinkLoad& load, const Counter& counter) {
-    Series series{.name = load.use.name, .dots = false, .width = 1.5};
-    const double capacity = std::max(load.use.capacity.value, 1.0);
-    const std::size_t step = counter.points.size() / most_points + 1;
-    double before = 0;
-    for (std::size_t i = 0; i < counter.points.size(); i += step) {
-        const auto& [time, rate] = counter.points[i];
-        series.points.push_back({time.value, before});
-        series.points.push_back({time.value, rate / capacity});
-        before = rate / capacity;
-    }
-    return series;
+    return {.name = load.use.name,
+            .points = stairs_of(counter, std::max(load.use.capacity.value, 1.0)),
+            .dots = false,
+            .width = 1.5};
 }
 
 }  // namespace

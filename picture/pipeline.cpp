@@ -108,14 +108,13 @@ void draw_boxes(Picture& picture, const Frame& frame, const PipelineDrawing& dra
 void draw_axis(Picture& picture, const Frame& frame, bool clock, const Palette& colors) {
     const Ticks marks = linear_ticks(frame.span, std::max(2, static_cast<int>(frame.plot.width / 110)));
     const double bottom = frame.plot.bottom();
-    for (const double value : marks.major) {
-        const double x = frame.x(value);
+    const std::vector<std::string> times = texts_of_times(marks.major);
+    for (std::size_t i = 0; i < marks.major.size(); ++i) {
+        const double value = marks.major[i], x = frame.x(value);
         picture.marks.push_back(
             {Path{{{x, frame.plot.top - 3}, {x, bottom + 4}}}, {}, Stroke{colors.grid, 0.75, {}}, ""});
-        const Text label{{x, bottom + 6 + label_size},
-                         text_of(value, clock ? Unit::seconds : Unit::none),
-                         label_size,
-                         Anchor::middle};
+        const Text label{
+            {x, bottom + 6 + label_size}, clock ? times[i] : text_of(value, Unit::none), label_size, Anchor::middle};
         picture.marks.push_back({label, colors.faint_text, {}, ""});
     }
 }
@@ -135,7 +134,7 @@ double idle_share(const PipelineDrawing& drawing, std::size_t lane) {
     const Range span = time_of(drawing);
     double busy = 0;
     for (const PipelineBox& box : drawing.boxes) {
-        if (box.lane == lane && computes(box.activity)) busy += box.end - box.start;
+        if (box.lane == lane && computes(box.activity)) busy += box.busy.value_or(box.end - box.start);
     }
     return drawing.boxes.empty() ? 0 : 1 - busy / (span.high - span.low);
 }

@@ -20,6 +20,7 @@ struct PipelineBox {
     int micro_batch = -1;  // -1: without a number
     int chunk = 0;         // every second one is paler
     std::string title = {};
+    std::optional<double> busy = {};  // of its time, what its steps take; absent: all of it
 };
 
 struct PipelineDrawing {
@@ -30,8 +31,9 @@ struct PipelineDrawing {
 };
 
 /// Each stage's passes of one iteration, from its start on; steps of one pass of a micro-batch that follow each other
-/// are one box. A lane is a rank that has events. Without a number, the iteration whose length is the median
-/// (core/iterations.hpp). InputError when the timeline has no events in that iteration.
+/// are one box, which ends where the lane waits longer than a pass does inside. A lane is a rank that has events.
+/// Without a number, the iteration whose length is the median (core/iterations.hpp). InputError when the timeline has
+/// no events in that iteration.
 PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration = {});
 
 /// From the first start to the last end, the share of all lanes' time in which a lane does not compute. 0 without

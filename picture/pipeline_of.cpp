@@ -42,6 +42,29 @@ bool halves_are_apart(const std::vector<const Event*>& events) {
            });
 }
 
+// Of the iteration. A shorter wait lies inside a pass, as that for the sums of a tensor group: the pass stays one box
+// with its number, which is not busy meanwhile.
+constexpr double longest_inside = 0.02;
+
+struct Span {
+    double start = 0, end = 0;
+};
+
+// Steps of one box may lie over each other: their time counts once.
+void extend(PipelineBox& box, Span step) {
+    *box.busy += std::max(step.end - std::max(step.start, box.end), 0.0);
+    box.end = std::max(box.end, step.end);
+}
+
+// "rank 0, forward of micro-batch 3: 1.9 ms in 2.4 ms" where it waits inside.
+std::string title_of(const PipelineBox& box, const std::string& lane) {
+    const double length = box.end - box.start;
+    const bool waits = *box.busy < length * (1 - 1e-9);
+    return fmt::format("{}, {}{}: {}{}", lane, to_string(box.activity),
+                       box.micro_batch < 0 ? "" : fmt::format(" of micro-batch {}", box.micro_batch),
+                       to_string(Seconds{*box.busy}), waits ? " in " + to_string(Seconds{length}) : "");
+}
+
 }  // namespace
 
 PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration) {
@@ -54,6 +77,8 @@ PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iterati
         throw InputError(fmt::format("'{}': no events in iteration {}", timeline.title, shown));
     }
     const Seconds begin = (*std::ranges::min_element(events, {}, &Event::start))->start;
+    const Seconds end = (*std::ranges::max_element(events, {}, &Event::end))->end;
+    const double longest_joined = longest_inside * (end - begin).value;
     std::ranges::stable_sort(events, [](const Event* a, const Event* b) {
         return std::tuple{a->rank, a->stream, a->start.value} < std::tuple{b->rank, b->stream, b->start.value};
     });
@@ -64,24 +89,22 @@ PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iterati
         if (before == nullptr || event->rank != before->rank) {
             drawing.lanes.push_back(fmt::format("rank {}", event->rank));
         }
+        const Span step{(event->start - begin).value, (event->end - begin).value};
         const Activity activity = apart ? activity_of(*event) : drawn_as(*event);
         const bool numbered = computes(activity) && activity != Activity::update;
         const bool goes_on = before != nullptr && event->rank == before->rank && event->stream == before->stream &&
                              event->micro_batch == before->micro_batch && computes(activity) &&
-                             drawing.boxes.back().activity == activity;
+                             drawing.boxes.back().activity == activity &&
+                             step.start - drawing.boxes.back().end <= longest_joined;
         if (goes_on) {
-            drawing.boxes.back().end = std::max(drawing.boxes.back().end, (event->end - begin).value);
+            extend(drawing.boxes.back(), step);
         } else {
-            drawing.boxes.push_back({drawing.lanes.size() - 1, (event->start - begin).value, (event->end - begin).value,
-                                     activity, numbered ? event->micro_batch : -1, 0, ""});
+            drawing.boxes.push_back({drawing.lanes.size() - 1, step.start, step.end, activity,
+                                     numbered ? event->micro_batch : -1, 0, "", step.end - step.start});
         }
         before = event;
     }
-    for (PipelineBox& box : drawing.boxes) {
-        const std::string number = box.micro_batch < 0 ? "" : fmt::format(" of micro-batch {}", box.micro_batch);
-        box.title = fmt::format("{}, {}{}: {}", drawing.lanes[box.lane], to_string(box.activity), number,
-                                to_string(Seconds{box.end - box.start}));
-    }
+    for (PipelineBox& box : drawing.boxes) box.title = title_of(box, drawing.lanes[box.lane]);
     return drawing;
 }
 

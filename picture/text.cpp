@@ -34,4 +34,27 @@ double text_width(std::string_view text, double size, bool bold) {
     return units * size / 2048;
 }
 
+std::vector<std::string> wrapped(std::string_view text, double size, double room) {
+    std::vector<std::string> lines{""};
+    std::size_t space = std::string::npos;  // the last of the line
+    for (const char c : text) {
+        if (c == '\n') {
+            lines.emplace_back();
+            space = std::string::npos;
+            continue;
+        }
+        std::string& line = lines.back();
+        if (c == ' ') space = line.size();
+        line += c;
+        const bool inside_letter = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+        if (c == ' ' || inside_letter || line.size() == 1 || text_width(line, size) <= room) continue;
+        const bool breaks = space != std::string::npos;
+        const std::string rest = line.substr(breaks ? space + 1 : line.size() - 1);
+        line.resize(breaks ? space : line.size() - 1);
+        lines.push_back(rest);
+        space = std::string::npos;
+    }
+    return lines;
+}
+
 }  // namespace rehearse::picture

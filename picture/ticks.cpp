@@ -142,4 +142,15 @@ std::string text_of(double value, Unit unit) {
     return fmt::format("{:.6g}", value);
 }
 
+std::vector<std::string> texts_of_times(const std::vector<double>& seconds) {
+    std::vector<std::string> texts;
+    for (const double each : seconds) texts.push_back(text_of(each, Unit::seconds));
+    const auto alike = std::ranges::adjacent_find(texts);
+    if (alike == texts.end()) return texts;
+    const auto first = alike - texts.begin();
+    const double step = seconds.at(static_cast<std::size_t>(first) + 1) - seconds.at(static_cast<std::size_t>(first));
+    std::ranges::transform(seconds, texts.begin(), [&](double each) { return text_of_time(each, step); });
+    return texts;
+}
+
 }  // namespace rehearse::picture

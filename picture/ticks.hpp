@@ -37,6 +37,10 @@ Range nice_range(Scale scale, Range data, int most);
 /// A time with as many digits as tell it from another `step` seconds away: "1.2345678 s" for steps of 100 ns. step > 0.
 std::string text_of_time(double seconds, double step);
 
+/// Times at equal distances as text_of says them, or, where two would read the same, with as many digits as tell them
+/// apart.
+std::vector<std::string> texts_of_times(const std::vector<double>& seconds);
+
 /// "10 GFLOP/s", "64", "0.25 FLOP/B", "50 %".
 std::string text_of(double value, Unit unit);
 

@@ -14,25 +14,17 @@ namespace {
 
 constexpr double margin = 16, label_size = 11;
 
-struct Row {
-    std::vector<RankLanes> ranks;
-    std::string name;
-    bool is_lane() const { return ranks.size() == 1 && ranks[0].size() == 1; }
-};
-
 std::string name_of(const Lane& lane) {
     std::string name = fmt::format("rank {} {}", lane.rank, lane.name);
     return lane.number > 0 ? fmt::format("{} {}", name, lane.number + 1) : name;
 }
 
-// One row a lane where there is room, else one a rank, else one a group of ranks.
-std::vector<Row> rows_of(const Lanes& lanes, const TimelineView& view) {
-    std::vector<Row> rows;
-    if (!view.rows.empty() || lanes.lanes.size() <= view.most_rows / 6) {
-        for (std::size_t i = 0; i < lanes.lanes.size(); ++i) {
-            if (!view.rows.empty() && std::ranges::find(view.rows, i) == view.rows.end()) continue;
-            rows.push_back({{{&lanes.lanes[i]}}, name_of(lanes.lanes[i])});
-        }
+// Those that are asked for; else one row a lane where there is room, else one a rank, else one a group of ranks.
+std::vector<PictureRow> rows_of(const Lanes& lanes, const TimelineView& view) {
+    if (!view.rows.empty()) return view.rows;
+    std::vector<PictureRow> rows;
+    if (lanes.lanes.size() <= view.most_rows / 6) {
+        for (const Lane& lane : lanes.lanes) rows.push_back({{{&lane}}, name_of(lane)});
         return rows;
     }
     std::vector<RankLanes> ranks;
@@ -43,7 +35,7 @@ std::vector<Row> rows_of(const Lanes& lanes, const TimelineView& view) {
     const std::size_t group = (ranks.size() + view.most_rows - 1) / view.most_rows;
     for (std::size_t i = 0; i < ranks.size(); i += group) {
         const std::size_t end = std::min(i + group, ranks.size());
-        Row& row = rows.emplace_back();
+        PictureRow& row = rows.emplace_back();
         row.ranks.assign(ranks.begin() + static_cast<std::ptrdiff_t>(i),
                          ranks.begin() + static_cast<std::ptrdiff_t>(end));
         row.name = fmt::format("rank {}", row.ranks.front().front()->rank);
@@ -127,22 +119,22 @@ std::vector<LegendEntry> legend_of(const Lanes& lanes, const TimelineView& view,
 void draw_time_axis(Picture& picture, Box plot, TimeView view, const Palette& colors) {
     const Range range{view.from * 1e-9, view.to * 1e-9};
     const Ticks marks = linear_ticks(range, std::max(2, static_cast<int>(plot.width / 110)));
-    for (const double value : marks.major) {
-        const double x = plot.left + (value - range.low) / (range.high - range.low) * plot.width;
+    const std::vector<std::string> texts = texts_of_times(marks.major);
+    for (std::size_t i = 0; i < marks.major.size(); ++i) {
+        const double x = plot.left + (marks.major[i] - range.low) / (range.high - range.low) * plot.width;
         picture.marks.push_back({Path{{{x, plot.top}, {x, plot.bottom() + 4}}}, {}, Stroke{colors.grid, 0.75, {}}, ""});
-        const Text label{
-            {x, plot.bottom() + 6 + label_size}, text_of(value, Unit::seconds), label_size, Anchor::middle};
+        const Text label{{x, plot.bottom() + 6 + label_size}, texts[i], label_size, Anchor::middle};
         picture.marks.push_back({label, colors.faint_text, {}, ""});
     }
 }
 
 Picture timeline_picture(const Lanes& lanes, const TimelineView& view, double width, Theme theme) {
     const Palette& colors = palette(theme);
-    const std::vector<Row> rows = rows_of(lanes, view);
+    const std::vector<PictureRow> rows = rows_of(lanes, view);
     const double row_height = std::clamp(600.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)), 2.0, 22.0);
     const bool names = row_height >= 10;
     double name_width = 0;
-    for (const Row& row : rows) name_width = std::max(name_width, text_width(row.name, label_size));
+    for (const PictureRow& row : rows) name_width = std::max(name_width, text_width(row.name, label_size));
     Picture picture = canvas({width, 0}, colors, lanes.title);
     const Box inner{margin, margin / 2, width - 2 * margin, 0};
     const std::string subtitle = fmt::format("{} events of {} ranks, {}, coloured by {}", lanes.size(), lanes.ranks,

@@ -7,9 +7,15 @@
 
 namespace rehearse::picture {
 
+struct PictureRow {
+    std::vector<RankLanes> ranks;
+    std::string name;
+    bool is_lane() const { return ranks.size() == 1 && ranks[0].size() == 1; }
+};
+
 struct TimelineView {
-    std::optional<TimeView> time;   // empty: all
-    std::vector<std::size_t> rows;  // lanes; empty: all, in groups where they are more than `most_rows`
+    std::optional<TimeView> time;  // empty: all
+    std::vector<PictureRow> rows;  // empty: all lanes, in groups where they are more than `most_rows`
     Coloring coloring = Coloring::activity;
     std::size_t most_rows = 256;
 };

@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+
 #include "core/error.hpp"
 #include "python/bindings.hpp"
 
 namespace rehearse::python {
+
+namespace {
+
+std::timed_mutex& simulator() {
+    static std::timed_mutex the_simulator;
+    return the_simulator;
+}
+
+thread_local bool simulates = false;  // this thread has its turn
+
+}  // namespace
+
+Simulating::Simulating() {
+    if (simulates) throw BackendError("a simulation cannot begin inside another of the same thread");
+    turn_ = std::unique_lock(simulator(), std::defer_lock);
+    while (!turn_.try_lock_for(std::chrono::milliseconds(50))) check_interrupts();
+    simulates = true;
+}
+
+Simulating::~Simulating() { simulates = false; }
 
 void check_interrupts() {
     const py::gil_scoped_acquire lock;

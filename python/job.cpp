@@ -66,6 +66,8 @@ void bind_jobs(py::module_& module) {
         .def(
             "draw", [](const Schedule& schedule) { return schedule::draw(schedule); },
             "A line a stream; '<' names the steps of other streams that a step waits for.")
+        .def("__copy__", [](const Schedule& schedule) { return schedule; })
+        .def("__deepcopy__", [](const Schedule& schedule, const py::dict&) { return schedule; })
         .def("__repr__", [](const Schedule& schedule) {
             return "<rehearse.Schedule " + schedule.plan + " of " + schedule.network.name + ">";
         });

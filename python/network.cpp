@@ -5,6 +5,7 @@
 #include "models/fuse.hpp"
 #include "models/models.hpp"
 #include "python/bindings.hpp"
+#include "schedule/remarks.hpp"
 
 namespace rehearse::python {
 
@@ -50,9 +51,10 @@ Op operator_of(const std::string& text, const std::string& name) {
 }
 
 // Layers as `described` describes them; without `inputs` a layer reads the one before it.
-Network of_layers(const std::string& name, const std::vector<py::dict>& rows) {
+Network of_layers(const std::string& name, const std::vector<py::dict>& rows, const std::vector<std::string>& notes) {
     Network network;
     network.name = name;
+    network.notes = notes;
     for (const py::dict& row : rows) {
         if (!row.contains("name") || !row.contains("operator"))
             throw InputError("layer " + std::to_string(network.layers.size()) + ": it needs a name and an operator");
@@ -71,6 +73,7 @@ Network of_layers(const std::string& name, const std::vector<py::dict>& rows) {
         for (const int input : layer.inputs) shapes.push_back(network.layers[static_cast<std::size_t>(input)].output);
         layer.output = output_shape(layer.op, shapes);
         layer.block = block_called(network, layer.name);
+        if (const auto* norm = std::get_if<BatchNorm>(&layer.op)) network.state += 2 * norm->channels;
         network.layers.push_back(std::move(layer));
     }
     check(network);
@@ -96,6 +99,7 @@ void bind_networks(py::module_& module) {
              "puts batch normalizations back that an export folded, `sizes` says how large open axes of a file are.")
         .def_static(
             "from_layers", &of_layers, py::arg("name"), py::arg("layers"),
+            py::arg("notes") = std::vector<std::string>{},
             "A network of dicts as `layers` gives them: name, operator ('conv2d:c3h32w32k6r5s5:pad0:stride1', as "
             "`rehearse models NAME --format json` prints them), inputs by name (without: the layer before), "
             "weights_of for tied weights. The first is an input: 'input:3x32x32'.")
@@ -112,7 +116,13 @@ void bind_networks(py::module_& module) {
                 return rows;
             },
             "A dict a layer: name, operator, inputs, shape of one sample's output, parameters, forward_flops.")
+        .def_readonly("notes", &Network::notes, "What a reader of its figures must know: how it was imported.")
+        .def_property_readonly("guessed_share", &guessed_share,
+                               "Of the bytes that cross memory, those of unknown operators, whose time is guessed.")
+        .def_property_readonly("warnings", &schedule::guess_warnings)
         .def("__len__", [](const Network& network) { return network.layers.size(); })
+        .def("__copy__", [](const Network& network) { return network; })
+        .def("__deepcopy__", [](const Network& network, const py::dict&) { return network; })
         .def("__repr__", [](const Network& network) {
             return "<rehearse.Network " + network.name + ", " + std::to_string(network.layers.size()) + " layers, " +
                    std::to_string(parameters(network)) + " parameters>";
@@ -127,6 +137,8 @@ void bind_networks(py::module_& module) {
         .def_static("from_toml", &models::parse_machine, py::arg("text"), py::arg("origin") = "machine",
                     "Reads the machine format (docs/machines.md); errors name `origin` and the line.")
         .def("to_toml", &models::to_toml, "The text that from_toml reads as the same machine.")
+        .def(py::pickle(&models::to_toml,
+                        [](const std::string& toml) { return models::parse_machine(toml, "machine"); }))
         .def_readonly("name", &Machine::name)
         .def_readonly("summary", &Machine::summary)
         .def_property_readonly("nodes", [](const Machine& machine) { return node_count(machine); })

@@ -3,6 +3,7 @@
 #include "core/text.hpp"
 #include "predict/explain.hpp"
 #include "predict/predict.hpp"
+#include "predict/remarks.hpp"
 #include "python/bindings.hpp"
 #include "python/jobs.hpp"
 
@@ -11,7 +12,11 @@ namespace rehearse::python {
 namespace {
 
 using predict::Point;
-using predict::Prediction;
+
+/// Large points and what must be known beside them, as one value of Python's.
+struct Prediction : predict::Prediction {
+    predict::Remarks remarks{};
+};
 
 std::string basis_of(const Point& point) {
     if (point.measured) return "measured";
@@ -45,8 +50,11 @@ Prediction predicted(const Network& network, const Machine& machine, const JobWo
     job.baseline = baseline;
     job.bands = bands;
     for (const auto& [number, value] : pilots) job.pilots.push_back(pilot_of(number, value));
-    const py::gil_scoped_release unlocked;
-    return predict::predict(job, [](std::size_t, std::int64_t) { check_interrupts(); });
+    const Simulating turn;
+    Prediction prediction{predict::predict(job, [](std::size_t, std::int64_t) { check_interrupts(); })};
+    const bool foreign = words.framework != models::default_framework;
+    prediction.remarks = predict::remarks_of(job.network, job.machine, prediction, foreign);
+    return prediction;
 }
 
 void bind_points(py::module_& module) {
@@ -69,11 +77,14 @@ void bind_points(py::module_& module) {
         .def_property_readonly("memory_peak_bytes", [](const Point& p) { return p.figures.memory.value; })
         .def_property_readonly("memory_capacity_bytes", [](const Point& p) { return p.memory.capacity.value; })
         .def_property_readonly("fits", [](const Point& p) { return p.memory.fits; })
+        .def_readonly("guessed_share", &Point::guessed, "Of the bytes that it moves, those of unknown operators.")
         .def_property_readonly("mode", [](const Point& p) { return std::string{to_string(p.mode)}; })
         .def_property_readonly("basis", &basis_of, "'measured' by a pilot, 'anchored' on one, or 'cold'.")
         .def_property_readonly(
             "measured_step_s",
             [](const Point& p) { return p.measured ? std::optional{p.measured->value} : std::nullopt; })
+        .def("__copy__", [](const Point& p) { return p; })
+        .def("__deepcopy__", [](const Point& p, const py::dict&) { return p; })
         .def_readonly("speedup", &Point::speedup)
         .def_readonly("efficiency", &Point::efficiency, "Throughput a device, relative to the baseline's.");
 }
@@ -84,6 +95,12 @@ void bind_predictions(py::module_& module) {
     bind_points(module);
     py::class_<Prediction>(module, "Prediction", "What was predicted for a job: a Point for each number of devices.")
         .def_readonly("points", &Prediction::points)
+        .def_property_readonly(
+            "notes", [](const Prediction& p) { return p.remarks.notes; },
+            "What is to be known beside the figures: how the network was imported, layers that the plan leaves whole.")
+        .def_property_readonly(
+            "warnings", [](const Prediction& p) { return p.remarks.warnings; },
+            "Why the figures may be wrong; predict() has warned of each.")
         .def_readonly("timeline", &Prediction::timeline, "Of the largest point.")
         .def_property_readonly(
             "schedule", [](const Prediction& p) -> const Schedule& { return p.setup.schedule; },
@@ -123,12 +140,11 @@ void bind_predictions(py::module_& module) {
             "Each pilot beside the prediction that knows nothing of it.")
         .def("__len__", [](const Prediction& p) { return p.points.size(); })
         .def(
-            "__getitem__",
-            [](const Prediction& p, std::size_t i) -> const Point& {
-                if (i >= p.points.size()) throw py::index_error();
-                return p.points[i];
-            },
-            py::return_value_policy::reference_internal);
+            "_point",
+            [](const Prediction& p, py::ssize_t i) -> const Point& { return p.points[place_of(i, p.points.size())]; },
+            py::return_value_policy::reference_internal)
+        .def("__copy__", [](const Prediction& p) { return p; })
+        .def("__deepcopy__", [](const Prediction& p, const py::dict&) { return p; });
 
     module.def("predict", &predicted, py::arg("network"), py::arg("machine"), py::arg("words"), py::arg("devices"),
                py::arg("pilots"), py::arg("baseline"), py::arg("bands"));

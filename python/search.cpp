@@ -2,6 +2,7 @@
 // The best plans of a job.
 #include "search/search.hpp"
 
+#include "core/error.hpp"
 #include "python/bindings.hpp"
 #include "python/jobs.hpp"
 
@@ -16,8 +17,10 @@ search::Result searched(const Network& network, const Machine& machine, const Jo
     const search::Listener listener{.say = {},
                                     .screening = [](std::int64_t, std::int64_t) { return check_interrupts(), true; },
                                     .simulating = [](std::int64_t, std::int64_t) { return check_interrupts(), true; }};
-    const py::gil_scoped_release unlocked;
-    return search::search(network, machine, request, {}, listener);
+    const Simulating turn;
+    search::Result result = search::search(network, machine, request, {}, listener);
+    if (result.ranked.empty()) throw InfeasibleError(search::why_none(result));
+    return result;
 }
 
 }  // namespace

@@ -26,10 +26,8 @@ void bind_column(py::module_& module, const char* name) {
             return py::buffer_info(column.values.data(), static_cast<py::ssize_t>(column.values.size()), true);
         })
         .def("__len__", [](const Column<T>& column) { return column.values.size(); })
-        .def("__getitem__", [](const Column<T>& column, std::size_t i) {
-            if (i >= column.values.size()) throw py::index_error();
-            return column.values[i];
-        });
+        .def("__getitem__",
+             [](const Column<T>& column, py::ssize_t i) { return column.values[place_of(i, column.values.size())]; });
 }
 
 template <typename T, typename Get>
@@ -142,6 +140,8 @@ void bind_timelines(py::module_& module) {
             },
             "A lane a rank and stream, for a notebook.")
         .def("__len__", [](const Timeline& timeline) { return timeline.events.size(); })
+        .def("__copy__", [](const Timeline& timeline) { return timeline; })
+        .def("__deepcopy__", [](const Timeline& timeline, const py::dict&) { return timeline; })
         .def("__repr__", [](const Timeline& timeline) {
             return "<rehearse.Timeline " + timeline.title + ", " + std::to_string(timeline.events.size()) + " events>";
         });

@@ -19,7 +19,7 @@ struct Validation {
 
 Validation validated(const std::string& filter, const std::string& file) {
     const auto wanted = validate::rows_matching(filter, "filter");
-    const py::gil_scoped_release unlocked;
+    const Simulating turn;
     return {validate::replay_rows(
         file.empty() ? validate::shipped_published() : validate::read_published(read_file(file), file),
         validate::shipped_replay_rules(), wanted, [](std::int64_t, std::int64_t) { return check_interrupts(), true; })};

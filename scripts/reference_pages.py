@@ -26,7 +26,7 @@ its key (`_s`, `_bytes`, `_flops`). The JSON Schemas lie in [docs/schemas](../sc
 
 <!-- Written by scripts/reference_pages.py from docs/schemas. -->
 """
-READERS = r"\b(?:text|count|number|yes|texts|counts|indices|numbers|figure<\w+>|figure_if_given<\w+>|take|above_zero|share|named)"
+READERS = r"\b(?:text|count|number|yes|texts|counts|indices|numbers|figure<\w+>|figure_if_given<\w+>|take|above_zero|share|share_of|named)"
 NOT_KEYS = {"value", "*"}  # of a figure's own table
 
 

@@ -9,6 +9,10 @@
 Times are seconds, sizes bytes, rates a second. The band from step_low_s to step_high_s should hold the measured step nine
 times in ten. What is wrong raises InputError (a ValueError), what cannot be InfeasibleError, a library's refusal BackendError.
 """
+import operator
+import os
+import warnings
+
 from . import _rehearse, _tables
 from ._rehearse import (BackendError, InfeasibleError, InputError, Machine, Network, Point, Prediction, RankedPlan, Schedule,
                         Search, Timeline, Validation, __version__, frameworks, machines, networks)
@@ -19,26 +23,56 @@ __all__ = ["BackendError", "InfeasibleError", "InputError", "Machine", "Network"
 _tables.attach()
 
 
+def _warn(texts):
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
+
+
+def _name(value, what):
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    raise InputError(f"{what}: a name or a file is needed, not {value!r}")
+
+
 def _network(model, fuse):
-    return model if isinstance(model, Network) else Network(str(model), fuse=fuse)
+    return model if isinstance(model, Network) else Network(_name(model, "model"), fuse=fuse)
 
 
 def _machine(machine):
-    return machine if isinstance(machine, Machine) else Machine(str(machine))
+    if isinstance(machine, Machine):
+        return machine
+    return Machine.from_dict(machine) if isinstance(machine, dict) else Machine(_name(machine, "machine"))
 
 
-def _numbers(devices):
-    return [int(devices)] if isinstance(devices, int) else [int(each) for each in devices]
+def _count(value, what):
+    """A whole number, of Python's or of NumPy's; True is none."""
+    try:
+        if type(value).__name__ not in ("bool", "bool_"):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise InputError(f"{what}: a whole number is needed, not {value!r}")
+
+
+def _counts(devices):
+    try:
+        several = [] if isinstance(devices, (str, bytes)) else list(devices)
+    except TypeError:
+        return [_count(devices, "devices")]
+    if not several:
+        raise InputError(f"devices: one or several whole numbers are needed, not {devices!r}")
+    return [_count(each, "devices") for each in several]
 
 
 def _words(plan, batch, global_batch, precision, optimizer, framework=None):
     if batch is not None and global_batch is not None:
         raise InputError("batch excludes global_batch: samples of one device, or of all together")
     words = _rehearse.JobWords()
-    words.plan, words.batch, words.global_batch = plan, 32 if batch is None else batch, global_batch
+    words.plan, words.batch = plan, 32 if batch is None else _count(batch, "batch")
+    words.global_batch = None if global_batch is None else _count(global_batch, "global_batch")
     words.precision, words.optimizer = precision, optimizer
     if framework is not None:
-        words.framework = str(framework)
+        words.framework = _name(framework, "framework")
     return words
 
 
@@ -46,33 +80,38 @@ def predict(model, machine, *, devices=1, plan="data", batch=None, global_batch=
             framework=None, pilot=None, fuse="off", baseline=None, bands=True):
     """Predicts a training step of `model` on each number of `devices` of `machine`.
 
-    model: a Network, a name (networks()) or an .onnx file. machine: a Machine, a name (machines()) or a .toml file.
+    model: a Network, a name (networks()) or an .onnx file. machine: a Machine, a name (machines()), a .toml file, or a dict.
     devices: a number, or several for a scaling study. batch: samples of a step on one device (32); or global_batch, on all.
     plan, precision, optimizer, fuse: the words of `rehearse predict --help`. framework: a profile (frameworks()) or a file.
     pilot: {devices: measured step}, a step in seconds, or as "97ms" or "1320/s" (samples): computation is scaled to meet the
     one of fewest devices. baseline: devices that efficiency is relative to. bands=False takes a third of the time.
-    Returns a Prediction, with a Point for each number of devices in ascending order.
+    Returns a Prediction, with a Point for each number of devices in ascending order. Why its figures may be wrong is a
+    warning of Python's; what else is to be known is in its `notes`.
     """
-    return _rehearse.predict(_network(model, fuse), _machine(machine),
-                             _words(plan, batch, global_batch, precision, optimizer, framework), _numbers(devices),
-                             dict(pilot or {}), baseline, bands)
+    prediction = _rehearse.predict(_network(model, fuse), _machine(machine),
+                                   _words(plan, batch, global_batch, precision, optimizer, framework), _counts(devices),
+                                   dict(pilot or {}), None if baseline is None else _count(baseline, "baseline"), bands)
+    _warn(prediction.warnings)
+    return prediction
 
 
 def search(model, machine, *, devices, global_batch, precision="fp32", optimizer="sgd", framework=None, fuse="off", top=10):
     """The `top` best plans of a step of `global_batch` samples on one of the numbers of `devices`, under the framework.
 
     What the framework settles of ZeRO's stage, overlap and the all-reduce is not varied; predict() with the same framework
-    gives the same steps. Returns a Search.
+    gives the same steps. Returns a Search; InfeasibleError where no plan fits.
     """
-    return _rehearse.search(_network(model, fuse), _machine(machine),
-                            _words("data", None, global_batch, precision, optimizer, framework), _numbers(devices), top)
+    network = _network(model, fuse)
+    _warn(network.warnings)
+    return _rehearse.search(network, _machine(machine), _words("data", None, global_batch, precision, optimizer, framework),
+                            _counts(devices), _count(top, "top"))
 
 
 def schedule(model, machine="summit", *, devices=1, plan="data", batch=None, global_batch=None, precision="fp32", optimizer="sgd",
              fuse="off"):
     """Which rank does what, in which order, without time. Returns a Schedule; print(schedule.draw()) shows it."""
     return _rehearse.schedule(_network(model, fuse), _machine(machine),
-                              _words(plan, batch, global_batch, precision, optimizer), devices)
+                              _words(plan, batch, global_batch, precision, optimizer), _count(devices, "devices"))
 
 
 def validate(filter="", *, rows=None):

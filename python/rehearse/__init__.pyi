@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from os import PathLike
-from typing import Any, Literal, Mapping, Optional, Sequence, Union
+from typing import Any, Literal, Mapping, Optional, Sequence, SupportsIndex, Union, overload
 
 __version__: str
 
@@ -12,7 +12,7 @@ class Network:
     def __init__(self, name_or_file: str, *, fuse: str = "off", allow_unknown: bool = False, unfold: bool = False,
                  sizes: Mapping[str, int] = {}) -> None: ...
     @staticmethod
-    def from_layers(name: str, layers: Sequence[Mapping[str, Any]]) -> Network: ...
+    def from_layers(name: str, layers: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> Network: ...
     @staticmethod
     def from_onnx(data: bytes, name: str = "network", *, fuse: str = "off", allow_unknown: bool = False, unfold: bool = False,
                   sizes: Mapping[str, int] = {}) -> Network: ...
@@ -20,6 +20,9 @@ class Network:
     parameters: int
     forward_flops: float
     layers: list[dict[str, Any]]
+    notes: list[str]
+    warnings: list[str]
+    guessed_share: float
     def __len__(self) -> int: ...
 
 class Machine:
@@ -56,6 +59,7 @@ class Point:
     measured_step_s: Optional[float]
     speedup: Optional[float]
     efficiency: Optional[float]
+    guessed_share: float
     def to_dict(self) -> dict[str, Any]: ...
 
 class Timeline:
@@ -88,10 +92,15 @@ class Prediction:
     schedule: Schedule
     explained: list[dict[str, Any]]
     pilots: list[dict[str, Any]]
+    notes: list[str]
+    warnings: list[str]
     def to_dicts(self) -> list[dict[str, Any]]: ...
     def to_dataframe(self) -> Any: ...
     def __len__(self) -> int: ...
+    @overload
     def __getitem__(self, i: int) -> Point: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Point]: ...
 
 class RankedPlan:
     plan: str
@@ -120,18 +129,20 @@ class Validation:
     def __len__(self) -> int: ...
 
 _Path = Union[str, "PathLike[str]"]
+_Model = Union[Network, _Path]
+_Machine = Union[Machine, _Path, dict[str, Any]]
+_Counts = Union[SupportsIndex, Sequence[SupportsIndex]]
 
 def networks() -> list[tuple[str, str]]: ...
 def machines() -> list[tuple[str, str]]: ...
 def frameworks() -> list[tuple[str, str]]: ...
-def predict(model: Union[Network, _Path], machine: Union[Machine, _Path], *, devices: Union[int, Sequence[int]] = 1, plan: str = "data",
-            batch: int = 32, global_batch: Optional[int] = None, precision: str = "fp32", optimizer: str = "sgd",
+def predict(model: _Model, machine: _Machine, *, devices: _Counts = 1, plan: str = "data", batch: Optional[SupportsIndex] = None,
+            global_batch: Optional[SupportsIndex] = None, precision: str = "fp32", optimizer: str = "sgd",
             framework: Optional[_Path] = None, pilot: Optional[Mapping[int, Union[float, str]]] = None, fuse: str = "off",
-            baseline: Optional[int] = None, bands: bool = True) -> Prediction: ...
-def search(model: Union[Network, _Path], machine: Union[Machine, _Path], *, devices: Union[int, Sequence[int]], global_batch: int,
-           precision: str = "fp32", optimizer: str = "sgd", framework: Optional[_Path] = None, fuse: str = "off",
-           top: int = 10) -> Search: ...
-def schedule(model: Union[Network, _Path], machine: Union[Machine, _Path] = "summit", *, devices: int = 1, plan: str = "data",
-             batch: int = 32, global_batch: Optional[int] = None, precision: str = "fp32", optimizer: str = "sgd",
-             fuse: str = "off") -> Schedule: ...
+            baseline: Optional[SupportsIndex] = None, bands: bool = True) -> Prediction: ...
+def search(model: _Model, machine: _Machine, *, devices: _Counts, global_batch: SupportsIndex, precision: str = "fp32",
+           optimizer: str = "sgd", framework: Optional[_Path] = None, fuse: str = "off", top: SupportsIndex = 10) -> Search: ...
+def schedule(model: _Model, machine: _Machine = "summit", *, devices: SupportsIndex = 1, plan: str = "data",
+             batch: Optional[SupportsIndex] = None, global_batch: Optional[SupportsIndex] = None, precision: str = "fp32",
+             optimizer: str = "sgd", fuse: str = "off") -> Schedule: ...
 def validate(filter: str = "", *, rows: Optional[_Path] = None) -> Validation: ...

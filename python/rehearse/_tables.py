@@ -2,6 +2,7 @@
 """Predictions and searches as dicts, data frames and HTML; timelines as arrays."""
 import html
 import json
+import operator
 import os
 import tempfile
 
@@ -9,7 +10,7 @@ from . import _rehearse
 
 POINT = ("devices", "nodes", "global_batch", "step_s", "step_low_s", "step_high_s", "samples_per_s", "flops_per_s", "compute_s",
          "exposed_comm_s", "bubble_s", "io_wait_s", "rest_s", "memory_peak_bytes", "memory_capacity_bytes", "fits", "mode", "basis",
-         "measured_step_s", "speedup", "efficiency")
+         "measured_step_s", "speedup", "efficiency", "guessed_share")
 PLAN = ("plan", "devices", "nodes", "step_s", "step_low_s", "step_high_s", "memory_peak_bytes", "estimated_step_s")
 SHOWN = {  # heading: (attribute, how it is written)
     "devices": ("devices", str),
@@ -42,16 +43,35 @@ def _frame(rows):
     return pandas.DataFrame(rows)
 
 
-def _table(points):
+def _table(prediction):
     head = "".join(f"<th>{html.escape(name)}</th>" for name in SHOWN)
     body = ""
-    for point in points:
+    for point in prediction.points:
         cells = ""
         for names, write in SHOWN.values():
             names = names if isinstance(names, tuple) else (names,)
             cells += f'<td style="text-align:right">{html.escape(write(*(getattr(point, name) for name in names)))}</td>'
         body += f"<tr>{cells}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    remarks = "".join(f"<p>{html.escape(line)}</p>" for line in _remarks(prediction))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
+
+
+def _remarks(prediction):
+    return [f"warning: {text}" for text in prediction.warnings] + [f"note: {text}" for text in prediction.notes]
+
+
+def _shown(prediction):
+    return "<rehearse.Prediction\n  " + "\n  ".join([*map(repr, prediction.points), *_remarks(prediction)]) + ">"
+
+
+def _item(prediction, at):
+    return prediction.points[at] if isinstance(at, slice) else prediction._point(at)
+
+
+def _unpicklable(advice):
+    def refuse(value):
+        raise TypeError(f"a {type(value).__name__} cannot be pickled: {advice}")
+    return refuse
 
 
 def _errors(summary):
@@ -75,7 +95,14 @@ def _toml(value):
         return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return repr(float(value))  # TOML has inf and nan, as Python writes them
+    if isinstance(value, (str, bool)):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        return str(operator.index(value))
+    except TypeError:
+        raise _rehearse.InputError(f"a machine has no value {value!r}: it has numbers, words, lists and dicts") from None
 
 
 def _machine_of(tables, origin="machine"):
@@ -87,10 +114,14 @@ def _machine_of(tables, origin="machine"):
 def _network_of(data, name="network", **options):
     """A Network out of the bytes of an .onnx file; the options are those of Network."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, name + ".onnx")
+        path = os.path.join(folder, (os.path.basename(name) or "network") + ".onnx")
         with open(path, "wb") as file:
             file.write(data)
         return _rehearse.Network(path, **options)
+
+
+def _network_again(name, layers, notes):
+    return _rehearse.Network.from_layers(name, layers, notes)
 
 
 def attach():
@@ -103,8 +134,13 @@ def attach():
     point.__repr__ = lambda self: f"<rehearse.Point {self.devices} devices, {_seconds(self.step_s)} a step, {self.basis}>"
     prediction.to_dicts = lambda self: _rows(self.points, POINT)
     prediction.to_dataframe = lambda self: _frame(_rows(self.points, POINT))
-    prediction._repr_html_ = lambda self: _table(self.points)
-    prediction.__repr__ = lambda self: "<rehearse.Prediction\n  " + "\n  ".join(repr(each) for each in self.points) + ">"
+    prediction._repr_html_ = _table
+    prediction.__repr__ = _shown
+    prediction.__getitem__ = _item
+    for each in (point, prediction, _rehearse.Schedule, search):
+        each.__reduce__ = _unpicklable("to_dict() or to_dicts(), where it has one, gives its figures")
+    timeline.__reduce__ = _unpicklable("write() keeps it in a file that Timeline.read() takes")
+    _rehearse.Network.__reduce__ = lambda self: (_network_again, (self.name, self.layers, self.notes))
     search.to_dicts = lambda self: _rows(self.plans, PLAN)
     search.to_dataframe = lambda self: _frame(_rows(self.plans, PLAN))
     validation = _rehearse.Validation

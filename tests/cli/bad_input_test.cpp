@@ -19,6 +19,7 @@ TEST_F(BadInput, OfCommandsAndOptions) {
                     {"compare one.json", "MEASURED"},
                     {"export a.json --to perfetto", "file to write"},
                     {"export a.json b.json --to perfeto", "did you mean 'perfetto'"},
+                    {"export a.json b.json --to perfetto", "ends in .json, which is another format"},
                     {"machines --plot m.svg", "NAME"},
                     {"machines summit --plot m.jpg", "m.jpg"}});
 }

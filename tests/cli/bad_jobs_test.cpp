@@ -47,6 +47,15 @@ TEST_F(BadInput, OfOptionsThatSayNothingAboutThisJob) {
                     {"predict --input alpine --sample 57mb", "--sample: '57mb' is not a size"},
                     {"search --global-batch 8 --deadline 5days", "--deadline: "},
                     {"search --global-batch 8 --memory-limit 5", "--memory-limit: "},
+                    {"run --model lenet5 --beta2 0.5", "--beta2: of --optimizer adam or lamb"},
+                    {"run --model lenet5 --epsilon 0.1", "--epsilon: of --optimizer adam or lamb"},
+                    {"run --model lenet5 --precision bf16 --loss-scale 4", "--loss-scale: of --precision fp16, mixed"},
+                    {"run --model lenet5 --target-samples 5", "--target-samples: of --target-loss"},
+                    {"run --model lenet5 --gain 1%", "--gain: of --tune-learners"},
+                    {"run --model lenet5 --tuning-steps 3", "--tuning-steps: of --tune-learners"},
+                    {"run --model lenet5 --order given", "--order: of the samples of a file"},
+                    {"run --model gcn-small --data graphs --ignore-label 0", "--ignore-label: of --data FILE.h5"},
+                    {"run --model lenet5 --checkpoint-every 7", "--checkpoint-every: of --checkpoint"},
                     {"predict --model {}", "is a directory without a config.json"}});
 }
 

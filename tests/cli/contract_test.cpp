@@ -170,6 +170,17 @@ TEST_F(Contract, LearnersAreAddedAsLongAsTheyGain) {
     EXPECT_EQ(rows[0]["learners"], 1);
 }
 
+// 100 samples: one learner of 64, none of 128.
+TEST_F(Contract, LearnersStopWhereTheDataSetEnds) {
+    const std::string of = "learners --model lenet5 --machine titanx-server --most 3 --dataset 100 --batches ";
+    const Json rows = json(of + "64,128")["points"];
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0]["global_batch"], 64);
+    const Output none = run(of + "128");
+    EXPECT_EQ(none.code, 2);
+    EXPECT_THAT(none.err, HasSubstr("smaller --batches"));
+}
+
 TEST_F(Contract, ExplainsAKernelByItsPartsBandAndNearestSamples) {
     const std::string problem = "conv2d:n16c64h56w56k64r3s3:pad1:stride1:f32:forward";
     const Json explained = json("explain " + problem + " --machine summit");
@@ -198,6 +209,13 @@ TEST_F(Contract, ExplainsAStepOfAPrediction) {
     const Json reduce = json(of + "bucket0:allreduce");
     EXPECT_EQ(reduce["parts"][0]["part"], "alone");
     EXPECT_GT(reduce["parts"][0]["time_s"], 0.0);
+    // Of 12 ranks 6 share a layer, and a node: messages are those inside it.
+    const Json inside = json(
+        "explain --model gpt-h96-a6-l2-v1024@64 --machine summit --devices 12 --plan data=2,tensor=6 --step "
+        "layer0.fc2.sum:allreduce");
+    EXPECT_EQ(inside["configuration"]["what"], "ring on 6 ranks");
+    EXPECT_EQ(inside["parts"][3]["part"], "message");
+    EXPECT_NEAR(inside["parts"][3]["time_s"].get<double>(), 7.7e-6, 1e-9);
     EXPECT_EQ(run(of + "bucket0:allredue").code, 2);
     EXPECT_THAT(run(of + "bucket0:allredue").err, HasSubstr("did you mean 'bucket0:allreduce'"));
     EXPECT_EQ(run("explain --machine summit").code, 2);

@@ -2,6 +2,8 @@
 // What scripts rely on where something trains: documents of `run`, and of clusters that run their jobs.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/cli/json_program.hpp"
 
 namespace rehearse {
@@ -18,7 +20,7 @@ TEST_F(Contract, RunTrainsIn16Bits) {
     EXPECT_LE(trained["gradient_error"], trained["gradient_tolerance"]);
     EXPECT_EQ(trained["steps"][0]["loss_scale"], 256);
     EXPECT_EQ(trained["steps"][0]["skipped"], false);
-    EXPECT_EQ(run("run --loss-scale 0").code, 2);
+    EXPECT_EQ(run("run --precision mixed --loss-scale 0").code, 2);
 }
 
 TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
@@ -46,6 +48,37 @@ TEST_F(Contract, RunSaysWhichStepDiverged) {
         EXPECT_EQ(out.code, 1) << how;
         EXPECT_THAT(out.err, HasSubstr("the training diverged: the loss of step 1 is ")) << how;
     }
+    const Json document = json(wild + "--trace wild.csv", 1);
+    EXPECT_EQ(document["diverged_at_step"], 1);
+    EXPECT_EQ(document["steps"].size(), 3U);
+    EXPECT_TRUE(std::filesystem::exists(path("wild.csv")));
+}
+
+// What is said of a target is what was measured.
+TEST_F(Contract, RunSaysTheMeanLossThatATargetIsHeldTo) {
+    const std::string target = "run --model lenet5 --batch 4 --steps 3 --target-loss 0.001 --target-samples 8 ";
+    const Json trained = json(target);
+    const double last = trained["steps"][1]["loss"].get<double>() + trained["steps"][2]["loss"].get<double>();
+    EXPECT_NEAR(trained["mean_loss"].get<double>(), last / 2, 1e-12);
+    EXPECT_THAT(run(target).out, HasSubstr("over the last 8, asked for 0.001 over 8"));
+}
+
+TEST_F(Contract, RunGoesOnUnderTheHeadOfItsTable) {
+    const std::string train = "run --model lenet5 --batch 4 --checkpoint goes/on --steps ";
+    const Output first = run(train + "1");
+    if (first.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << first.err;
+    ASSERT_EQ(first.code, 0) << first.err;
+    EXPECT_THAT(run(train + "2 --resume").out, testing::StartsWith("step        loss"));
+}
+
+// At this scale every gradient overflows: nothing is written in their place.
+TEST_F(Contract, RunSaysThatASkippedStepHasNoGradients) {
+    const Output out = run(
+        "run --model lenet5 --batch 4 --steps 1 --precision fp16 --loss-scale 16777216 --save-gradients gradients.h5");
+    if (out.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << out.err;
+    EXPECT_EQ(out.code, 1);
+    EXPECT_THAT(out.err, HasSubstr("--save-gradients gradients.h5: not written, as the last step was skipped"));
+    EXPECT_FALSE(std::filesystem::exists(path("gradients.h5")));
 }
 
 // Two blocks become four: embedding, final norm and 2 x 6 layers stay, 2 x 6 are new, or begin as those before them.

@@ -85,7 +85,7 @@ TEST_F(Predictions, PredictSaysWhatLinksCarryAndWhatNoiseAndReadingCost) {
     EXPECT_LT(point["noisy_step_s"], point["noisy_p95_s"]);
     EXPECT_EQ(point["io_wait_s"], 0.0);  // 2.5 TB/s for 12 devices
     EXPECT_GT(point["io_bound_devices"], 12);
-    EXPECT_NEAR(point["epoch_s"].get<double>() * point["samples_per_s"].get<double>(), 1281167, 1);
+    EXPECT_NEAR(point["epoch_s"].get<double>() * point["noisy_samples_per_s"].get<double>(), 1281167, 1);
     double up = 0, down = 0;
     for (const Json& kind : p["links"]) {
         EXPECT_LE(kind["most_utilisation"], 1.0);

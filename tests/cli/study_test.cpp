@@ -76,11 +76,22 @@ TEST_F(Study, MistakesAreNamed) {
           {"--model gpt-h{w}-a2-l1 --space momentum=0..1", "'{w}' is no parameter"},
           {"--model mlp --space momentum=0..0.9 --devices 4", "--machine is missing"},
           {"--model mlp --space momentum=0..0.9 --population 1", "--population"},
-          {"--model mlp --space momentum=0..0.9 --steps 100000 --rounds 20", "1e9 at most"}}) {
+          {"--model mlp --space momentum=0..0.9 --steps 100000 --rounds 20 --population 100000", "1e9 at most"},
+          {"--model mlp --space momentum=0..0.9 --strategy pbt --steps 1000000 --rounds 1001", "1e9 at most"},
+          {"--model mlp --space momentum=0..0.9 --population 100000 --rounds 101 --strategy pso", "1e7 at most"},
+          {"--model mlp --space momentum=0..0.9 --machine summit --devices 100000", "summit has 1 to 27648"}}) {
         const Output output = run(std::string{"study "} + arguments);
         EXPECT_EQ(output.code, 2) << arguments;
         EXPECT_THAT(output.err, HasSubstr(why)) << arguments;
     }
+}
+
+// The limit of halving, whose trials train twice as long each round, is not that of the others.
+TEST_F(Study, OfMoreRoundsThanHalvingHas) {
+    const Json found = json(
+        "--model mlp --space learning-rate=1e-3..1:log --strategy evolution --rounds 30 --population 4 --steps 1 "
+        "--machine summit --devices 4");
+    EXPECT_EQ(found["rounds"].size(), 30U);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ def commands(binary, folder):
     made(binary, folder, "other.json", ["predict", *job, "--machine", "selene", *words])
     timeline = made(binary, folder, "timeline.json", [*predict, "--trace"])
     out = ["--machine", "summit", "--machine-out", str(folder / "out.toml"), "--force"]
-    # A report of two machines is refused when both files have been read, before it holds prices to published runs.
+    # A report of two jobs is refused when both files have been read, before it holds prices to published runs.
     yield "prediction", prediction, [["report", "FILE", str(folder / "other.json"), "--output", str(folder / "report")],
                                      [*predict, "--pilot", "FILE"]]
     yield "timeline", timeline, [["compare", "FILE", str(folder / "timeline.json")],
@@ -102,7 +102,7 @@ def main():
             file.write_text(text_of(document), encoding="utf-8")
             for reader in readers:
                 done = subprocess.run(with_file(binary, reader, file), capture_output=True, check=False)
-                if done.returncode != 0 and b"a report is of one machine" not in done.stderr:
+                if done.returncode != 0 and b"a report is of one job" not in done.stderr:
                     sys.exit(f"{kind}: {' '.join(reader)}: not even the whole file is taken: {done.stderr.decode()}")
             for path, other in ways:
                 file.write_text(text_of(changed(document, path, other)), encoding="utf-8")

@@ -12,6 +12,8 @@
 #include "picture/cells.hpp"
 #include "picture/plane.hpp"
 #include "picture/roofline.hpp"
+#include "picture/scaling.hpp"
+#include "picture/stairs.hpp"
 #include "picture/text.hpp"
 
 namespace rehearse::picture {
@@ -166,6 +168,92 @@ TEST(XyChart, SaysThousandsAsItSaysMillions) {
     chart.x = {"devices", Scale::log, Unit::none, Range{1e3, 1e6}, {}};
     chart.y.range = Range{0, 10};
     EXPECT_THAT(texts(xy_chart(chart)), testing::IsSupersetOf({"1000", "10 k", "100 k", "1 M"}));
+}
+
+// The steps of a band of 4 to 6 about 5, on an axis from 0 to 10; a band of one point is no area.
+TEST(XyChart, BandOfASinglePointIsAWhisker) {
+    Chart chart;
+    chart.x.range = chart.y.range = Range{0, 10};
+    chart.series.push_back({.points = {{5, 5}}, .low = {4}, .high = {6}});
+    const Picture picture = xy_chart(chart);
+    const Box box = frame(picture);
+    const Path whisker{{{box.left + box.width / 2, box.bottom() - 0.4 * box.height},
+                        {box.left + box.width / 2, box.bottom() - 0.6 * box.height}}};
+    const auto paths = marks_of<Path>(picture);
+    const auto found = std::ranges::find_if(paths, [&](const Mark* mark) {
+        const auto& points = std::get<Path>(mark->shape).points;
+        return points.size() == 2 && std::abs(points[0].y - whisker.points[0].y) < 1e-9 &&
+               std::abs(points[1].y - whisker.points[1].y) < 1e-9;
+    });
+    EXPECT_NE(found, paths.end());
+}
+
+// A thousand dots on a curve of 700 points do not cover it: they are as wide as the curve, without an edge of the
+// ground's colour. Ten dots are as large as ever.
+TEST(XyChart, DenseDotsDoNotHideTheCurve) {
+    const auto dot_of = [](int points) {
+        Chart chart;
+        chart.series.push_back({.name = "a"});
+        for (int i = 0; i < points; ++i) chart.series[0].points.push_back({1.0 * i, 1});
+        return *marks_of<Circle>(xy_chart(chart)).front();
+    };
+    EXPECT_EQ(std::get<Circle>(dot_of(10).shape).radius, 4);
+    EXPECT_TRUE(dot_of(10).stroke);
+    EXPECT_LE(std::get<Circle>(dot_of(1000).shape).radius, 1);
+    EXPECT_FALSE(dot_of(1000).stroke);
+}
+
+TEST(XyChart, LongNamesInTheLegendAreCut) {
+    const std::string name(400, 'n');
+    Chart chart;
+    chart.series = {{.name = name, .points = {{1, 1}, {2, 2}}}, {.name = "b", .points = {{1, 1}}}};
+    const Picture picture = xy_chart(chart, {600, 400});
+    const auto all = marks_of<Text>(picture);
+    const auto entry = std::ranges::find(all, name, &Mark::title);
+    ASSERT_NE(entry, all.end());
+    const auto& text = std::get<Text>((*entry)->shape);
+    EXPECT_LE(text.at.x + text_width(text.text, text.size), 600);
+    EXPECT_THAT(text.text, testing::EndsWith("…"));
+}
+
+// A curve that begins an hour after zero and lasts 2 ms.
+TEST(XyChart, TellsLateTimesApart) {
+    Chart chart;
+    chart.x.unit = Unit::seconds;
+    chart.series.push_back({.points = {{3600, 0}, {3600.002, 1}}});
+    EXPECT_THAT(texts(xy_chart(chart)), testing::IsSupersetOf({"3600.0000 s", "3600.0005 s"}));
+}
+
+TEST(Scaling, ShowsEfficienciesAboveTheUsualAndWhatPerfectWouldBe) {
+    const ScalingCurve curve{"c", {{1, 1, 1, 1, 100, 1}, {2, 0.5, 0.5, 0.5, 200, 1.5}, {4, 9, 9, 9, 10, {}, false}}};
+    const Chart chart = scaling_chart({curve}, ScalingMetric::efficiency, "t");
+    EXPECT_GE(chart.y.range->high, 1.5);
+    EXPECT_EQ(chart.series.at(0).points.size(), 2U);
+    const Series& perfect = chart.series.back();
+    EXPECT_FALSE(perfect.dash.empty());
+    EXPECT_THAT(perfect.points, testing::ElementsAre(Point{1, 1}, Point{2, 1}, Point{4, 1}));
+    for (const Series& series : chart.series) {  // of what does not fit there is no efficiency
+        for (const Point& point : series.points) EXPECT_NE(point.y, 0);
+    }
+    EXPECT_THAT(title_of(curve, curve.points[1]), testing::HasSubstr("efficiency 150.0 %"));
+    EXPECT_THAT(title_of(curve, curve.points[2]), testing::Not(testing::HasSubstr("efficiency")));
+    // 100 samples a step of 1 s, and of 0.5 s on twice as many devices: perfect is 0.5 s.
+    EXPECT_EQ(scaling_chart({curve}, ScalingMetric::step, "t").series.back().points.at(1).y, 0.5);
+    EXPECT_EQ(
+        scaling_chart({{"c", {{1, 1, 1, 1, 100, 1}, {2, 1, 1, 1, 200, 1}}}}, ScalingMetric::efficiency, "t").y.range,
+        (Range{0, 1.2}));
+}
+
+// A hundred thousand values of 1 with one peak of 9.
+TEST(Stairs, OfManyValuesKeepThePeak) {
+    Counter counter{"c", "bytes", {}};
+    for (int i = 0; i < 100'000; ++i) counter.points.emplace_back(Seconds{1.0 * i}, i == 51'234 ? 18 : 2);
+    const std::vector<Point> stairs = stairs_of(counter, 2);
+    EXPECT_LT(stairs.size(), 20'000U);
+    EXPECT_EQ(std::ranges::max_element(stairs, {}, &Point::y)->y, 9);
+    EXPECT_EQ(stairs.back(), (Point{99'999, 1}));
+    EXPECT_THAT(stairs_of({"c", "bytes", {{Seconds{0}, 1}, {Seconds{2}, 3}}}),
+                testing::ElementsAre(Point{0, 1}, Point{2, 1}, Point{2, 3}));
 }
 
 TEST(Clipped, ByHand) {

@@ -90,6 +90,23 @@ TEST(Lanes, StatisticsByStepCountWhatBegins) {
     EXPECT_EQ(f->count, count);
 }
 
+// Of an event of 100 ns that begins in an area of 10 ns, 4 ns lie in it; of one that began before it, 6.
+TEST(Lanes, StatisticsByStepCountTheTimeInsideTheArea) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "compute");
+    builder.add(lane, 50, 56, builder.what(what("before", Activity::forward)));
+    builder.add(lane, 106, 100, builder.what(what("long", Activity::forward)));
+    const Lanes lanes = builder.finish();
+    const auto rows = statistics_by_step(lanes, std::vector<std::size_t>{0}, 100, 110);
+    ASSERT_EQ(rows.size(), 2U);
+    EXPECT_EQ(rows[0].step, "before");
+    EXPECT_EQ(rows[0].inside, 6);
+    EXPECT_EQ(rows[0].count, 0U);
+    EXPECT_EQ(rows[1].inside, 4);
+    EXPECT_EQ(rows[1].count, 1U);
+    EXPECT_EQ(rows[1].total, 100);
+}
+
 TEST(Lanes, OverlappingEventsComeOnLanesOfTheirOwn) {
     LanesBuilder builder("t", false, 1);
     const auto lane = builder.lane(5, Stream::compute, "calls");

@@ -117,6 +117,29 @@ TEST(PipelineOf, GathersTheLayersOfAPassIntoOneBox) {
     EXPECT_THROW(pipeline_of(timeline, 1), InputError);
 }
 
+// A lane computes 1 s, waits 3 s for an all-reduce inside the pass, and computes 1 s: two boxes, 3/5 idle. A gap of a
+// microsecond between kernels is no box's end, and no computing either.
+TEST(PipelineOf, WaitsInsideAPassAreIdle) {
+    Timeline timeline{"t", false, 1, {}, {}};
+    timeline.events = {event(0, "forward", 0, 0, 1), event(0, "forward", 0, 4, 4.5),
+                       event(0, "forward", 0, 4.500001, 5)};
+    const PipelineDrawing drawing = pipeline_of(timeline);
+    ASSERT_EQ(drawing.boxes.size(), 2U);
+    EXPECT_EQ(drawing.boxes[0].end, 1);
+    EXPECT_EQ(drawing.boxes[1].start, 4);
+    EXPECT_NEAR(*drawing.boxes[1].busy, 1 - 1e-6, 1e-12);
+    EXPECT_NEAR(idle_share(drawing), 3.000001 / 5, 1e-12);
+    EXPECT_THAT(drawing.boxes[0].title, testing::EndsWith("forward of micro-batch 0: 1 s"));
+    EXPECT_THAT(drawing.boxes[1].title, testing::HasSubstr(" in "));
+}
+
+// Steps of one pass that lie over each other keep a lane as busy as one of them.
+TEST(PipelineOf, OverlappingStepsCountOnce) {
+    Timeline timeline{"t", false, 1, {}, {}};
+    timeline.events = {event(0, "forward", 0, 0, 2), event(0, "forward", 0, 1, 3), event(0, "forward", 1, 9, 10)};
+    EXPECT_NEAR(idle_share(pipeline_of(timeline)), 6.0 / 10, 1e-12);
+}
+
 // A warm-up of 9 s, then steps of 3, 1 and 2 s: the one of 2 s is drawn, from 0 on.
 TEST(PipelineOf, DrawsTheIterationInTheMiddle) {
     Timeline timeline{"t", true, 1, {}, {}};

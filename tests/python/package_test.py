@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package says what the program says, and fails as Python does."""
 import contextlib
+import copy
 import gc
 import io
 import json
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
@@ -17,6 +19,26 @@ import unittest
 
 import arrow
 import rehearse
+
+
+NO_LAUNCH = """
+name = "m"
+[[device]]
+name = "card"
+source = "sheet"
+memory = "24GB"
+memory_bandwidth = "600GBps"
+peak.f32 = "31TFLOPS"
+[[node]]
+name = "n"
+devices = [{ class = "card", name = "gpu" }]
+[messaging.inside]
+overhead = "5us"
+fraction = 1
+reduce = "1GBps"
+error = 0.1
+source = "assumed"
+"""
 
 
 def program(*arguments):
@@ -69,8 +91,25 @@ class Predict(unittest.TestCase):
         self.assertIn("2 devices", repr(prediction))
         self.assertEqual(prediction._repr_html_().count("<tr>"), 3)
         self.assertAlmostEqual(sum(row["share"] for row in prediction.explained), 1, delta=0.5)
-        with self.assertRaises(IndexError):
-            prediction[2]
+        self.assertEqual(prediction[-1].devices, 2)
+        self.assertEqual([point.devices for point in prediction[::-1]], [2, 1])
+        self.assertEqual(prediction.timeline.columns()["rank"][-1], list(prediction.timeline.columns()["rank"])[-1])
+        for wrong in (2, -3):
+            with self.assertRaises(IndexError):
+                prediction[wrong]
+
+    def test_is_copied(self):
+        prediction = rehearse.predict("lenet5", "summit", devices=[1, 2], bands=False)
+        for each in (copy.copy(prediction), copy.deepcopy(prediction)):
+            self.assertEqual(each.to_dicts(), prediction.to_dicts())
+        self.assertEqual(copy.deepcopy(prediction[0]).to_dict(), prediction[0].to_dict())
+        self.assertEqual(len(copy.copy(prediction.timeline)), len(prediction.timeline))
+        self.assertEqual(copy.copy(prediction.schedule).draw(), prediction.schedule.draw())
+        machine = pickle.loads(pickle.dumps(rehearse.Machine("summit")))
+        self.assertEqual(machine.to_toml(), rehearse.Machine("summit").to_toml())
+        network = rehearse.Network("resnet50")
+        for each in (copy.copy(network), pickle.loads(pickle.dumps(network))):
+            self.assertEqual(each.layers, network.layers)
 
     def test_becomes_a_data_frame(self):
         try:
@@ -94,6 +133,39 @@ class Errors(unittest.TestCase):
         with self.assertRaises(TypeError):
             rehearse.predict("lenet5", "summit", 5)
 
+    def test_numbers_are_whole_numbers(self):
+        class Six:  # as NumPy's integers
+            def __index__(self):
+                return 6
+        self.assertEqual(rehearse.predict("lenet5", "summit", devices=Six(), batch=Six(), bands=False)[0].devices, 6)
+        self.assertEqual([p.devices for p in rehearse.predict("lenet5", "summit", devices=(1, Six()), bands=False).points], [1, 6])
+        for wrong in ("48", [6.7], 48.0, True, [], [True], None, ["6"]):
+            with self.subTest(wrong), self.assertRaisesRegex(rehearse.InputError, "^devices: "):
+                rehearse.predict("lenet5", "summit", devices=wrong)
+        with self.assertRaisesRegex(rehearse.InputError, "^batch: .*True"):
+            rehearse.predict("lenet5", "summit", batch=True)
+        with self.assertRaisesRegex(rehearse.InputError, "^machine: .*None"):
+            rehearse.predict("lenet5", None)
+
+    def test_of_a_search(self):
+        for top in (0, -1):
+            with self.assertRaisesRegex(rehearse.InputError, f"--top {top}: at least 1"):
+                rehearse.search("lenet5", "summit", devices=2, global_batch=64, top=top)
+        with self.assertRaisesRegex(rehearse.InfeasibleError, "no plan was found: of [0-9]+ estimated .*takes"):
+            rehearse.search("gpt3-175b", "dgx1-v100", devices=8, global_batch=8, precision="mixed", optimizer="adam")
+
+    def test_of_values_that_no_machine_has(self):
+        with self.assertRaisesRegex(rehearse.InputError, "no value None"):
+            rehearse.Machine.from_dict({"name": "ours", "extends": "eos", "summary": None})
+        with self.assertRaisesRegex(rehearse.InputError, "machine:3"):
+            rehearse.Machine.from_dict({"name": "ours", "extends": "eos", "fabric": {"latency": float("inf")}})
+
+    def test_of_what_cannot_be_pickled(self):
+        prediction = rehearse.predict("lenet5", "summit", bands=False)
+        for each in (prediction, prediction[0], prediction.timeline, prediction.schedule):
+            with self.assertRaisesRegex(TypeError, "cannot be pickled: "):
+                pickle.dumps(each)
+
     def test_ctrl_c_ends_a_long_call(self):
         timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
@@ -116,6 +188,88 @@ class Errors(unittest.TestCase):
         done.set()
         thread.join()
         self.assertGreater(len(ticks), 5)
+
+
+class Threads(unittest.TestCase):
+    """The simulator is of the process: simulations of several threads queue."""
+
+    def test_predict_at_once(self):
+        alone = {name: rehearse.predict(name, "summit", devices=48, bands=False)[0].step_s for name in ("lenet5", "resnet50")}
+        steps = []
+
+        def work(name):
+            for _ in range(5):
+                steps.append((name, rehearse.predict(name, "summit", devices=48, bands=False)[0].step_s))
+            rehearse.search(name, "summit", devices=2, global_batch=64, top=1)
+        threads = [threading.Thread(target=work, args=(name,)) for name in alone]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(steps), 10)
+        for name, step in steps:
+            self.assertAlmostEqual(step / alone[name], 1, places=9)
+
+    def test_ctrl_c_ends_the_waiting_for_another(self):
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                rehearse.predict("resnet50", "summit", devices=range(6, 300, 6), bands=False)
+        thread = threading.Thread(target=work)
+        thread.start()
+        timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                while True:
+                    rehearse.predict("lenet5", "summit", bands=False)
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_a_signal_cannot_predict_inside_a_prediction(self):
+        found = []
+
+        def handler(*_):
+            try:
+                rehearse.predict("lenet5", "summit")
+            except rehearse.BackendError as error:
+                found.append(str(error))
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            rehearse.predict("resnet50", "summit", devices=range(6, 1200, 6), bands=False)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        for text in found:  # none where the machine was faster than the alarm
+            self.assertIn("cannot begin inside another", text)
+
+
+class Remarks(unittest.TestCase):
+    """What the program says on stderr, or below its tables."""
+
+    def test_of_a_plan(self):
+        prediction = rehearse.predict("lenet5", "summit", devices=4, plan="tensor=4", bands=False)
+        said = subprocess.run([os.environ["REHEARSE"], "predict", "--model", "lenet5", "--machine", "summit", "--devices", "4", "--plan",
+                               "tensor=4", "-q"], capture_output=True, text=True) if os.environ.get("REHEARSE") else None
+        self.assertTrue(prediction.notes)
+        for note in prediction.notes:
+            self.assertIn("note: " + note, repr(prediction))
+            self.assertIn("note: ", prediction._repr_html_())
+            if said:
+                self.assertIn(note, said.stderr)
+
+    def test_of_a_machine(self):
+        ours = rehearse.Machine.from_toml(NO_LAUNCH)
+        with self.assertWarnsRegex(UserWarning, "has no launch"):
+            prediction = rehearse.predict("lenet5", ours, bands=False)
+        self.assertEqual(len(prediction.warnings), 1)
+
+    def test_of_unknown_operators_are_none_where_all_are_known(self):
+        network = rehearse.Network("lenet5")
+        self.assertEqual((network.notes, network.warnings, network.guessed_share), ([], [], 0))
 
 
 class Others(unittest.TestCase):
@@ -179,6 +333,11 @@ class Others(unittest.TestCase):
             network = rehearse.Network(name)
             again = rehearse.Network.from_layers(name, network.layers)
             self.assertEqual((again.parameters, again.forward_flops, again.layers), (network.parameters, network.forward_flops, network.layers))
+        # ResNet-50 keeps running statistics, too.
+        memory = [rehearse.predict(each, "summit", bands=False)[0].memory_peak_bytes
+                  for each in (rehearse.Network("resnet50"),
+                               rehearse.Network.from_layers("resnet50", rehearse.Network("resnet50").layers))]
+        self.assertEqual(memory[0], memory[1])
         ours = rehearse.Network.from_layers("ours", [
             {"name": "input", "operator": "input:784"}, {"name": "fc", "operator": "matmul:m1n10k784:bias"},
             {"name": "loss", "operator": "softmaxloss:10"}])
@@ -196,6 +355,11 @@ class Others(unittest.TestCase):
         except rehearse.BackendError:
             self.skipTest("built without libonnx")
         self.assertEqual(rehearse.Network.from_onnx(file.read_bytes(), "light_resnet50").layers, read.layers)
+        with tempfile.TemporaryDirectory() as folder:  # a name is no way out of the folder that it is read from
+            outside = os.path.join(folder, "outside")
+            for name in (outside, os.path.relpath(outside, tempfile.gettempdir())):
+                self.assertEqual(rehearse.Network.from_onnx(file.read_bytes(), name).name, "outside")
+            self.assertEqual(os.listdir(folder), [])
 
     def test_machines_are_changed_in_code(self):
         eos = rehearse.Machine("eos")
@@ -203,6 +367,7 @@ class Others(unittest.TestCase):
         self.assertEqual((ours.name, ours.nodes, ours.devices), ("ours", 16, 16 * eos.devices // eos.nodes))
         with self.assertRaisesRegex(rehearse.InputError, "mine:1"):
             rehearse.Machine.from_dict({"nam": "ours"}, "mine")
+        self.assertGreater(rehearse.predict("lenet5", {"name": "ours", "extends": "eos"}, bands=False)[0].step_s, 0)
 
     def test_notebooks_show_pictures(self):
         self.assertTrue(rehearse.predict("lenet5", "summit", devices=2).timeline._repr_svg_().startswith("<svg"))
