@@ -113,7 +113,6 @@ int calibrate_samples(const CalibrateOptions& options) {
     std::string fitted;
     for (const Measured& side : sides) {  // what goes on inside nodes is a part of what goes on between them
         if (side.samples.messages.empty()) continue;
-        const bool nodes = side.between == calibrate::Between::nodes;
         const Machine before = machine;
         machine = calibrate::with_messages(std::move(machine), side.samples, side.between, predicted_time);
         if (const std::string same = calibrate::kept(before, machine, side.between); !same.empty())
