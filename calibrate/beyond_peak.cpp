@@ -29,8 +29,7 @@ std::string beyond_peak(std::span<const KernelSample> kernels, const DeviceClass
     if (worst == nullptr) return "";
     return fmt::format(
         "{} of {} kernels took less time than their operations take at the peak of '{}', at most {} in {}: {:.2g} "
-        "times "
-        "as fast as {} in {}: were they run in another type (TF32, FP8), by Winograd's algorithm, or elsewhere?",
+        "times as fast as {} in {}: were they run in another type (TF32, FP8), by Winograd's algorithm, or elsewhere?",
         count, kernels.size(), device.name, to_string(worst->problem), to_string(worst->time), speed(*worst, device),
         to_string(device.peak.at(worst->problem.type).value), to_string(worst->problem.type));
 }

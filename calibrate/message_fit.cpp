@@ -244,8 +244,8 @@ std::string kept(const Machine& before, const Machine& fitted, Between between) 
     const bool new_pieces =
         !is.pieces.empty() && (was.pieces.empty() || is.pieces.front().source != was.pieces.front().source);
     if (new_pieces && !new_overhead) return say("the overhead of messages", to_string(is.overhead.value), "large");
-    const SwitchSums& had = nodes ? before.fabric.sums : before.nodes.front().sums;
-    const SwitchSums& has = nodes ? fitted.fabric.sums : fitted.nodes.front().sums;
+    if (nodes) return "";
+    const SwitchSums &had = before.nodes.front().sums, &has = fitted.nodes.front().sums;
     const bool new_latency = has.latency.source != had.latency.source, new_rate = has.rate.source != had.rate.source;
     if (new_latency && !new_rate) return say("the rate of switches' sums", to_string(has.rate.value), "small");
     if (new_rate && !new_latency) return say("the latency of switches' sums", to_string(has.latency.value), "large");

@@ -22,11 +22,7 @@ namespace {
 using kernels::Communicator;
 using test::expect_equal;
 using test::Folder;
-
-Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
-                   Precision precision = Precision::fp32) {
-    return test::schedule_of(test::branches(), plan, Communicator::world().size(), 8, optimizer, precision);
-}
+using test::scheduled;
 
 Checkpoint trained(const Schedule& schedule, const std::string& folder, int steps, bool resume,
                    float momentum = Options{}.momentum) {

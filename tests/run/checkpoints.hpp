@@ -8,14 +8,22 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "kernels/comm/communicator.hpp"
 #include "run/checkpoint/checkpoint.hpp"
+#include "tests/run/networks_of_every_kind.hpp"
 
 namespace rehearse::test {
 
 using kernels::Communicator;
+
+/// A network of branches by a plan of all ranks, eight samples each.
+inline Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
+                          Precision precision = Precision::fp32) {
+    return schedule_of(branches(), plan, Communicator::world().size(), 8, optimizer, precision);
+}
 
 /// A folder for all ranks that is gone at the end.
 class Folder {

@@ -15,11 +15,7 @@ namespace {
 
 using kernels::Communicator;
 using test::Folder;
-
-Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
-                   Precision precision = Precision::fp32) {
-    return test::schedule_of(test::branches(), plan, Communicator::world().size(), 8, optimizer, precision);
-}
+using test::scheduled;
 
 // A run that scales nothing finds no scale: one that goes on from it in 16 bits begins with its own, and a scale that
 // was found is kept through steps without.

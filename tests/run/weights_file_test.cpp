@@ -17,11 +17,7 @@ namespace {
 
 using kernels::Communicator;
 using test::Folder;
-
-Schedule scheduled(std::string_view plan, Optimizer optimizer = Optimizer::adam,
-                   Precision precision = Precision::fp32) {
-    return test::schedule_of(test::branches(), plan, Communicator::world().size(), 8, optimizer, precision);
-}
+using test::scheduled;
 
 // By the names of layers; what a layer begins with is what was saved.
 TEST(WeightsFile, NamesLayersAndGivesThemBack) {
