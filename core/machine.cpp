@@ -63,6 +63,19 @@ DeviceAt locate(const Machine& machine, std::int64_t device) {
     return {};
 }
 
+Bandwidth reaches_switches(const NodeKind& node) {
+    const auto first = std::ranges::find(node.vertices, VertexKind::device, &Vertex::kind);
+    const auto device = static_cast<int>(first - node.vertices.begin());
+    Bandwidth to_switches{}, all{};
+    for (const NodeLink& link : node.links) {
+        if (link.a != device && link.b != device) continue;
+        const Vertex& other = node.vertices[static_cast<std::size_t>(link.a == device ? link.b : link.a)];
+        all += link.bandwidth.value;
+        if (other.kind == VertexKind::bridge && other.bridge == BridgeKind::nvlink) to_switches += link.bandwidth.value;
+    }
+    return to_switches > Bandwidth{} ? to_switches : all;
+}
+
 Seconds beyond_wire(const Messaging& messaging, Bytes bytes, Seconds wire) {
     if (messaging.pieces.empty()) return Seconds{0};
     auto piece = messaging.pieces.begin();

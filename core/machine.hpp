@@ -22,6 +22,10 @@ struct Sourced {
     std::string source;  // paper, data sheet, or "measured, host, date, n samples, residual"
 };
 
+/// No share of a roofline is as large, though a kernel may exceed the roof where caches hold what it moves, or where it
+/// multiplies less than its formula says (Winograd's): 10 and more can only be a percentage.
+inline constexpr double share_limit = 10;
+
 /// The share of the roofline that real kernels reach, with the spread of that share between problems.
 struct Efficiency {
     std::string kind;          // kind_of(op), or "*" for every kind without a row of its own
@@ -32,13 +36,20 @@ struct Efficiency {
     std::string source;
 };
 
+/// What a price rests on, in the three words of every table, picture and document (prices/prices.hpp).
+enum class Basis {
+    measured_here,      // this problem, on the host that this process runs on
+    measured_on_class,  // this problem, on a device of this class
+    modelled            // all else: of measurements of other problems or devices, of tiles, of the data sheet
+};
+
 /// One measured problem.
 struct Measured {
     Seconds median;
     double error = 0;  // relative standard deviation between samples
     std::int64_t samples = 0;
     std::string source;
-    bool here = false;  // on the host that this process runs on
+    Basis basis = Basis::measured_on_class;  // modelled: a price that a framework's overheads were added to
 };
 
 class PriceModel;
@@ -118,6 +129,9 @@ struct NodeKind {
     SwitchSums sums{};
 };
 std::int64_t devices_per_node(const NodeKind& node);
+/// What joins the node's first device to switches that could sum, each direction: its links to those of NVLink, or all
+/// of its links where it has none.
+Bandwidth reaches_switches(const NodeKind& node);
 
 /// Every NIC on one switch that never blocks.
 struct Star {};
@@ -239,6 +253,7 @@ struct CollectiveSoftware {
     bool sharp = false;        // switches between nodes sum
     std::string nics_at;       // "cpu", "switch" or "gpu": where a GPU's way to its NIC turns; empty: as the links say
     std::string source;        // empty: the machine file says nothing, and the default holds
+    bool of_another = false;   // the machine was asked for with a [transport], and these are of the network without it
 };
 
 /// It copies, moves and ends in machine.cpp: files that hand it on are compiled sooner.

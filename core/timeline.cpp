@@ -2,6 +2,7 @@
 #include "core/timeline.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -43,6 +44,12 @@ double added(std::vector<Interval>& busy, const std::vector<Interval>& more) {
     busy.insert(busy.end(), more.begin(), more.end());
     busy = merged(std::move(busy));
     return length(busy) - before;
+}
+
+// What is left of them from `start` on.
+void begin_at(double start, std::vector<Interval>& intervals) {
+    std::erase_if(intervals, [&](const Interval& interval) { return interval.end <= start; });
+    for (Interval& interval : intervals) interval.start = std::max(interval.start, start);
 }
 
 struct RankStep {
@@ -103,8 +110,8 @@ std::optional<Iteration> median_iteration(const Timeline& timeline) {
         rank.empty = false;
     }
     if (iterations.empty()) return std::nullopt;
-    if (iterations.size() >= 3) iterations.erase(iterations.begin());  // the first one warms up
     std::vector<Iteration> all;
+    double before = -std::numeric_limits<double>::infinity();  // the end of the one before
     for (auto& [number, ranks] : iterations) {
         auto last = ranks.begin();
         double start = last->second.start;
@@ -112,16 +119,33 @@ std::optional<Iteration> median_iteration(const Timeline& timeline) {
             start = std::min(start, it->second.start);
             if (it->second.end > last->second.end) last = it;
         }
+        if (last->second.end > before) start = std::max(start, before);
+        before = std::max(before, last->second.end);
         all.push_back({number, last->first, start, last->second.end, std::move(last->second)});
     }
+    if (all.size() >= 3) all.erase(all.begin());  // the first one warms up
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
     std::ranges::nth_element(all, middle, {}, [](const Iteration& each) { return each.end - each.start; });
+    for (auto* stream : {&middle->busy.compute, &middle->busy.communication, &middle->busy.io})
+        begin_at(middle->start, *stream);
     return std::move(*middle);
 }
 
 }  // namespace
 
+std::optional<std::int64_t> workers_of_servers(const Timeline& timeline) {
+    std::int64_t workers = 0;
+    bool any = false;
+    for (const Event& event : timeline.events) {
+        const bool trades = event.pass == "trade";
+        any = any || trades;
+        if (trades || event.pass == "forward") workers = std::max(workers, event.rank + 1);
+    }
+    return any ? std::optional{workers} : std::nullopt;
+}
+
 Summary summarize(const Timeline& timeline) {
+    if (const auto workers = workers_of_servers(timeline)) return steady(timeline, *workers);
     std::optional<Iteration> median = median_iteration(timeline);
     return median ? summary_of(median->busy, median->start, median->end) : Summary{};
 }
@@ -135,11 +159,12 @@ struct Settled {
 };
 
 Settled settled(const std::vector<const Event*>& events) {
-    int last = 0;
-    for (const Event* event : events) last = std::max(last, event->iteration);
-    const int first = (last + 1) / 4;  // that counts
+    const auto [earliest, latest] = std::ranges::minmax(events, {}, &Event::iteration);
+    const int all = latest->iteration + 1 - earliest->iteration;
+    const int first = earliest->iteration + all / 4;  // that counts
     Settled result;
-    result.iterations = last + 1 - first;
+    result.iterations = all - all / 4;
+    result.whole.start = (*std::ranges::min_element(events, {}, &Event::start))->start.value;
     for (const Event* event : events) {
         const double start = event->start.value, end = event->end.value;
         if (event->iteration < first) {
@@ -179,6 +204,26 @@ Summary steady(const Timeline& timeline, std::int64_t ranks) {
     for (Seconds* part : {&mean.compute, &mean.exposed_comm, &mean.io_wait, &mean.rest}) *part = *part * (1 / rate);
     mean.step = Seconds{static_cast<double>(by_rank.size()) / rate};
     return mean;
+}
+
+std::vector<Seconds> steady_steps(const Timeline& timeline, std::int64_t ranks) {
+    std::map<RankIndex, std::map<int, Interval>> by_rank;  // each step from its first event to its last
+    for (const Event& event : timeline.events) {
+        if (event.rank >= ranks) continue;
+        const double start = event.start.value, end = event.end.value;
+        Interval& step = by_rank[event.rank].try_emplace(event.iteration, Interval{start, end}).first->second;
+        step = {std::min(step.start, start), std::max(step.end, end)};
+    }
+    std::vector<Seconds> steps;
+    for (const auto& [rank, its] : by_rank) {
+        const int first = its.begin()->first + (its.rbegin()->first + 1 - its.begin()->first) / 4;  // that counts
+        double before = its.begin()->second.start;
+        for (const auto& [iteration, step] : its) {
+            if (iteration >= first) steps.push_back(Seconds{step.end - before});
+            before = step.end;
+        }
+    }
+    return steps;
 }
 
 Summary summarize(const Schedule& schedule, const Timeline& timeline) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -77,13 +78,19 @@ struct Summary {
     Seconds rest;          // ... for none of these
 };
 /// Of a timeline without its program, idle time counts as communication while any of this rank's goes on, then as io
-/// while it loads, else as the rest.
+/// while it loads, else as the rest. Of one with parameter servers as `steady` has it.
 Summary summarize(const Timeline& timeline);
+
+/// Of a timeline in which ranks trade with parameter servers (pass "trade"), and wait for nobody else, how many these
+/// are: servers have the numbers after theirs. Nothing of all others, whose ranks are in step.
+std::optional<std::int64_t> workers_of_servers(const Timeline& timeline);
 
 /// Likewise of ranks that do not wait for each other: the time in which all of them do as many samples as one step of
 /// each has, from the end of each rank's first quarter of its steps to the end of its last. Events of ranks from
 /// `ranks` on (servers) do not count.
 Summary steady(const Timeline& timeline, std::int64_t ranks);
+/// How long each of the steps took that `steady` is the mean of: from the end of a rank's step to that of its next.
+std::vector<Seconds> steady_steps(const Timeline& timeline, std::int64_t ranks);
 /// Whichever the schedule has. Idle time is what the rank waits for (core/waits.hpp).
 Summary summarize(const Schedule& schedule, const Timeline& timeline);
 

@@ -2,8 +2,10 @@
 #include "schedule/library_choice.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/mpi_libraries.hpp"
+#include "schedule/mesh.hpp"
 
 namespace rehearse::schedule {
 
@@ -32,6 +34,17 @@ void settle_library_choice(const Plan& plan, const Machine& machine, Schedule& s
             const std::int64_t apart = stride(schedule.mesh, sum->axis);
             const std::int64_t mates = per_node % apart == 0 ? std::min(size, per_node / apart) : 1;
             sum->algorithm = library.all_reduce(size, mates, size_of(sum->type) * static_cast<double>(sum->elements));
+        }
+    }
+}
+
+void settle_between_nodes(const Machine& machine, Schedule& schedule) {
+    for (RankClass& rank_class : schedule.classes) {
+        for (Step& step : rank_class.steps) {
+            auto* sum = std::get_if<Communicate>(&step.action);
+            if (sum == nullptr) continue;
+            const Bytes whole = size_of(sum->type) * static_cast<double>(sum->elements);
+            sum->algorithm = settled(std::move(sum->algorithm), machine, schedule.mesh, sum->axis, whole);
         }
     }
 }

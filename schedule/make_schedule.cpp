@@ -22,6 +22,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/methods/method.hpp"
+#include "schedule/own_library.hpp"
 #include "schedule/plan.hpp"
 #include "schedule/plan_words.hpp"
 #include "schedule/rank_classes.hpp"
@@ -81,6 +82,15 @@ int micro_batches(const Plan& plan, std::int64_t ranks, std::int64_t batch) {
                         plan.text, ranks, count, ranks, count % ranks));
     }
     return static_cast<int>(count);
+}
+
+/// The plan without ZeRO where no rank holds the weights of another one: there is nothing to share.
+Plan without_idle_zero(Plan plan, const Mesh& mesh) {
+    const bool several = !plan.stage_copies.empty() || std::ranges::any_of(mesh.axes, [](const Axis& axis) {
+        return axis.size > 1 && axis.name != "pipe" && axis.name != "tensor";
+    });
+    if (!several) plan.zero = 0;
+    return plan;
 }
 
 /// Whether two stages that share a table sum its gradient: once a step, of the whole table.
@@ -210,11 +220,12 @@ Schedule with_classes(Schedule schedule, std::vector<Stage> stages, const Plan& 
 
 }  // namespace
 
-Schedule make_schedule(const Network& network, const Machine& machine, const Plan& plan, const Job& job) {
+Schedule make_schedule(const Network& network, const Machine& machine, const Plan& asked, const Job& job) {
     check_devices(machine, job);
-    check_job(plan, job);
+    check_job(asked, job);
     Schedule schedule;
-    schedule.mesh = make_mesh(plan, job.devices);
+    schedule.mesh = make_mesh(asked, job.devices);
+    const Plan plan = without_idle_zero(asked, schedule.mesh);
     schedule.stage_copies = plan.stage_copies;
     const std::int64_t in_pipe = axis_size(schedule.mesh, "pipe");
     const std::int64_t copies = shards(schedule.mesh);
@@ -252,6 +263,8 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     const auto made = [&](std::span<const int> ends) {
         Schedule one = with_classes(schedule, make_stages(part, ends, plan, schedule), plan, machine, job);
         settle_library_choice(plan, machine, one);
+        settle_own_library(plan, machine, one);
+        settle_between_nodes(machine, one);
         return one;
     };
     const std::vector<int> ends = cuts_of(schedule.network, part, plan, schedule, machine);

@@ -7,11 +7,13 @@
 #include <limits>
 #include <numeric>
 
+#include "core/collectives/between_nodes.hpp"
 #include "core/collectives/library.hpp"
 #include "core/error.hpp"
 #include "core/methods/servers.hpp"
 #include "core/op.hpp"
 #include "models/mpi_libraries.hpp"
+#include "schedule/own_library.hpp"
 
 namespace rehearse::schedule {
 
@@ -96,7 +98,7 @@ Algorithm default_all_reduce(const Machine& machine, const Placement& placement,
     const bool even = placement.uneven.empty() && placement.per_node % apart == 0 &&
                       size_of(mesh, axis) % std::max<std::int64_t>(mates, 1) == 0;
     const bool alone = size_of(mesh, axis) < ranks(mesh) && mates < 2;
-    if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", "halving"};
+    if (placement.nodes > 1 && even && !alone) return {"hierarchical", "ring", {}};
     return {has_whole_nodes(placement, mesh, axis) ? "rings" : "ring", {}, {}};
 }
 
@@ -189,7 +191,7 @@ std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_b
 
 bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis) {
     const std::int64_t block = stride(mesh, axis) * size_of(mesh, axis);
-    return size_of(mesh, axis) > 1 && std::ranges::all_of(machine.nodes, [&](const NodeKind& kind) {
+    return size_of(mesh, axis) > 2 && std::ranges::all_of(machine.nodes, [&](const NodeKind& kind) {
                const std::int64_t each = devices_per_node(kind);
                return !kind.sums.rate.source.empty() && (each % block == 0 || ranks(mesh) <= each);
            });
@@ -200,6 +202,7 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
     const bool open =
         !plan.all_reduce || plan.all_reduce->name == "auto" || models::is_mpi_library(plan.all_reduce->name);
     if (open) return default_all_reduce(machine, placement, mesh, axis);
+    if (plan.all_reduce->name == own_library) return {};  // until settle_own_library
     if (plan.all_reduce->name == "hierarchical" && !placement.uneven.empty()) {
         throw InputError(
             fmt::format("--plan '{}': a hierarchical all-reduce needs the same number of ranks on each "
@@ -209,11 +212,18 @@ Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh
     return *plan.all_reduce;
 }
 
+Algorithm settled(Algorithm sums, const Machine& machine, const Mesh& mesh, int axis, Bytes whole) {
+    if (!is_open(sums)) return sums;
+    const std::int64_t mates = std::max<std::int64_t>(1, place(machine, ranks(mesh)).per_node / stride(mesh, axis));
+    sums.across = usual_between_nodes(machine, size_of(mesh, axis) / mates, mates, whole);
+    return sums;
+}
+
 Algorithm choose_halves(const std::optional<Algorithm>& sums, const Machine& machine, const Mesh& mesh, int axis) {
     const std::string_view named = sums ? std::string_view{sums->name} : "";
     if (named == "ring" || named == "rings") return *sums;
     if (of_library(named)) return {.name = sums->name, .across = sums->across};  // by trees nothing is scattered
-    if (models::is_mpi_library(named)) return {};
+    if (named == own_library || models::is_mpi_library(named)) return {};
     return {has_whole_nodes(place(machine, ranks(mesh)), mesh, axis) ? "rings" : "ring", {}, {}};
 }
 

@@ -30,14 +30,18 @@ std::string multiples_beside(std::int64_t batch, std::int64_t of);
 /// divided so, into `micro_batches` equal parts.
 std::int64_t batch_per_rank(const Job& job, std::int64_t data_ranks, int micro_batches);
 
-/// Whether ranks along an axis always share a node whose switches sum (SwitchSums): there NCCL leaves sums to them.
+/// Whether ranks along an axis always share a node whose switches sum (SwitchSums), and are three or more: there NCCL
+/// leaves sums to them. Of two, all data and half the sum cross each link, where a ring sends no more than all data.
 bool sums_in_switches(const Machine& machine, const Mesh& mesh, int axis);
 
-/// How gradients are summed along an axis: what the plan says; else direct where switches sum,
-/// hierarchical(ring,halving) where each of several nodes holds several of the ranks that sum, rings where the last of
-/// these nodes holds fewer, ring elsewhere. InputError when hierarchical is asked for and nodes hold different numbers
-/// of ranks.
+/// How gradients are summed along an axis: what the plan says; else direct where switches sum, hierarchical with a ring
+/// inside nodes where each of several nodes holds several of the ranks that sum, rings where the last of these nodes
+/// holds fewer, ring elsewhere. The hierarchical one is open (is_open) until `settled`. InputError when hierarchical is
+/// asked for and nodes hold different numbers of ranks.
 Algorithm choose_all_reduce(const Plan& plan, const Machine& machine, const Mesh& mesh, int axis);
+
+/// What is open of a choice, for a sum of `whole` along that axis (usual_between_nodes).
+Algorithm settled(Algorithm sums, const Machine& machine, const Mesh& mesh, int axis, Bytes whole);
 
 /// How ranks along an axis scatter sums and gather pieces (ZeRO, sequence parallelism): as the plan's sums where these
 /// are a ring, rings or a library's choice; by ring under MPI's libraries; else by rings where each group has nodes of

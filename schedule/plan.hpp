@@ -32,7 +32,7 @@ enum class TensorSplit : std::uint8_t { turns, filters, channels };
 struct Plan {
     std::string text{};                     // as written
     Mesh mesh{};                            // an axis without a size has size 0 until make_schedule infers it
-    std::optional<Algorithm> all_reduce{};  // absent: hierarchical(ring,halving) across full nodes, else ring
+    std::optional<Algorithm> all_reduce{};  // absent: choose_all_reduce
     Bytes bucket{25e6};                     // gradients are sent in buckets of at least this size (PyTorch DDP: 25 MB)
     Bytes first_bucket{1e6};                // the first bucket may be smaller, so that sending starts early (DDP: 1 MB)
     bool overlap = true;                    // all-reduce while the backward pass goes on

@@ -52,10 +52,10 @@ std::map<std::string, Counted> problems_of(const RankClass& rank_class) {
     return by_name;
 }
 
-Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
+Sum sum_of(const RankClass& rank_class, const DeviceClass& device, const DeviceClass& priced_device) {
     Sum sum;
     for (const auto& [name, counted] : problems_of(rank_class)) {
-        const Price priced = price(*counted.first, device);
+        const Price priced = price(*counted.first, priced_device);
         const Seconds time = priced.time * static_cast<double>(counted.second);
         const Seconds error = time * priced.error;
         sum.time += time;
@@ -69,12 +69,12 @@ Sum sum_of(const RankClass& rank_class, const DeviceClass& device) {
     return sum;
 }
 
-Sum longest_sum(const Schedule& schedule, const Machine& machine) {
+Sum longest_sum(const Schedule& schedule, const Machine& machine, const Machine& priced) {
     Sum longest;
     for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
         RankIndex rank{0};
         while (class_of(schedule, rank) != static_cast<int>(c)) ++rank;
-        const Sum sum = sum_of(schedule.classes[c], class_of(machine, rank));
+        const Sum sum = sum_of(schedule.classes[c], class_of(machine, rank), class_of(priced, rank));
         if (sum.time > longest.time) longest = sum;
     }
     return longest;
@@ -82,13 +82,13 @@ Sum longest_sum(const Schedule& schedule, const Machine& machine) {
 
 }  // namespace
 
-Computation longest_computation(const Schedule& schedule, const Machine& machine) {
-    const Sum sum = longest_sum(schedule, machine);
+Computation longest_computation(const Schedule& schedule, const Machine& machine, const Machine& priced) {
+    const Sum sum = longest_sum(schedule, machine, priced);
     return {sum.time, sum.error()};
 }
 
 std::optional<double> measured_noise(const Schedule& schedule, const Machine& machine) {
-    const Sum sum = longest_sum(schedule, machine);
+    const Sum sum = longest_sum(schedule, machine, machine);
     if (sum.measured < sum.time * 0.5 || !(sum.measured > Seconds{})) return std::nullopt;
     return std::sqrt(sum.squares) / sum.measured.value;
 }

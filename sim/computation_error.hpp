@@ -17,7 +17,9 @@ struct Computation {
     /// independent; where a model or a roofline speaks for many, they are one.
     double error = 0;
 };
-Computation longest_computation(const Schedule& schedule, const Machine& machine);
+/// `machine` says what was measured, `priced` what it takes: the same machine, or the one with a framework's overheads
+/// in its prices (predict/framework.hpp), whose host may be slower than the kernels and known less well.
+Computation longest_computation(const Schedule& schedule, const Machine& machine, const Machine& priced);
 
 /// By how much a step of that class differs from the next, a relative standard deviation: of each problem by what its
 /// samples differed when it was measured, independently of the others. What was not measured is taken to differ as the

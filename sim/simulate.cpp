@@ -177,7 +177,7 @@ Prediction Simulator::simulate(const Options& options) {
     };
     Prediction prediction = simulated();
     for (int i = overlap_rounds(machine_, schedule_); i > 0; --i) {
-        steps.lengthen(losses(steps, with.wiring, with.collectives, prediction.timeline));
+        steps.lengthen(losses(steps, with.wiring, prediction.timeline));
         prediction = simulated();
     }
     title(prediction);

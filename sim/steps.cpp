@@ -69,11 +69,6 @@ struct Describe {
     }
 };
 
-// Passes over memory that were fitted on whole steps of transformers contain their sums of gradients.
-bool contains_sums(const Problem& problem, const DeviceClass& device) {
-    return fitted_on_steps(device) && tile_price(problem, device).has_value();
-}
-
 }  // namespace
 
 Steps::Steps(const Schedule& schedule, const Wiring& wiring, ZScore z_score, Pace pace)
@@ -181,10 +176,9 @@ void Steps::price_class(int rank_class, const DeviceClass& device) {
         const int first = alike_[c][i];
         if (first == static_cast<int>(i)) kernels[i] = price_step(of.steps[i], device);
         times.push_back(first < 0 ? Seconds{0} : kernels[static_cast<std::size_t>(first)]);
-        if (first < 0 || contains_sums(*problem_of(of.steps[i]), device)) continue;
-        for (const Problem& sum : sums[i]) {
-            if (!tile_price(sum, device)) times.back() += at(price(sum, device), z_score_);
-        }
+        if (first < 0) continue;
+        for (const Problem& sum : sums_beside(*problem_of(of.steps[i]), sums[i], device))
+            times.back() += at(price(sum, device), z_score_);
     }
 }
 

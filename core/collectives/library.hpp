@@ -138,6 +138,22 @@ struct CollectiveLibrary {
         transports;  // the same of all libraries; the first is the default
 };
 
+/// Returns the generation of a device by its name or by that of the device that it is like; null: the library knows
+/// none.
+inline const LibraryArchitecture* architecture_of(const CollectiveLibrary& library, std::string_view like,
+                                                  std::string_view name) {
+    const auto is_like = [](std::string_view device, std::string_view pattern) {
+        if (!pattern.ends_with('*')) return device == pattern;
+        return device.starts_with(pattern.substr(0, pattern.size() - 1));
+    };
+    for (const LibraryArchitecture& each : library.architectures) {
+        for (const std::string& pattern : each.devices) {
+            if (is_like(like, pattern) || is_like(name, pattern)) return &each;
+        }
+    }
+    return nullptr;
+}
+
 /// Names of all-reduces that are a library's, as in models/libraries/.
 inline constexpr std::array<std::string_view, 2> library_names{"nccl", "rccl"};
 

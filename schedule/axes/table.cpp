@@ -304,9 +304,9 @@ std::optional<Part> cut_context(const Network& network, const Plan& plan, Mesh& 
 }
 
 std::optional<Part> cut_experts(const Network& network, const Plan& plan, Mesh& mesh) {
-    const int expert = axis_index(mesh, "expert");
-    if (expert < 0) return std::nullopt;
-    return of_plan(plan, [&] { return share_experts(network, "expert", expert, size_of(mesh, expert)); });
+    const std::int64_t parts = axis_size(mesh, "expert");
+    if (parts == 1) return std::nullopt;
+    return of_plan(plan, [&] { return share_experts(network, "expert", axis_index(mesh, "expert"), parts); });
 }
 
 std::optional<Part> cut_dense(const Network& network, const Plan& plan, Mesh& mesh) {

@@ -14,6 +14,7 @@
 #include "models/mpi_libraries.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/methods/method.hpp"
+#include "schedule/own_library.hpp"
 
 namespace rehearse::schedule {
 
@@ -25,11 +26,11 @@ Bytes read_positive_size(std::string_view value) {
     return bytes;
 }
 
-// Who executes or predicts the schedule settles `auto`, bucket by bucket, and make_schedule an MPI library's choice;
-// here it is as if nothing had been said.
+// Who executes or predicts the schedule settles `auto`, bucket by bucket, and make_schedule `own` and an MPI library's
+// choice; here it is as if nothing had been said.
 void read_all_reduce(Plan& plan, std::string_view value) {
-    if (value == "auto" || models::is_mpi_library(value)) {
-        if (value != "auto") models::mpi_library(value);  // a version that is known
+    if (value == "auto" || value == own_library || models::is_mpi_library(value)) {
+        if (models::is_mpi_library(value)) models::mpi_library(value);  // a version that is known
         plan.all_reduce = Algorithm{.name = std::string{value}};
         return;
     }
@@ -80,16 +81,18 @@ void read_variables(Plan& plan, std::string_view value) {
 }
 
 constexpr std::array words{
-    Word{{"allreduce",
-          "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|nccl|"
-          "rccl|LIBRARY|auto",
-          "how gradients are summed (adasum: combined, a bucket a vector); default direct in switches that sum, "
-          "hierarchical(ring,halving) across full nodes, else ring; auto: what the machine's prices say is fastest; "
-          "nccl, rccl: what NCCL or RCCL chooses, priced as it; LIBRARY: what openmpi, mpich or cray-mpich, or such a "
-          "version as "
-          "openmpi(4.0), chooses for each bucket",
-          "data"},
-         read_all_reduce},
+    Word{
+        {"allreduce",
+         "ring|doubling|halving|tree|hierarchical(INSIDE,ACROSS)|doubletree|rings|direct|torus[(RxC)]|adasum|nccl|"
+         "rccl|own|LIBRARY|auto",
+         "how gradients are summed (adasum: combined, a bucket a vector); default direct among three or more "
+         "in switches that sum, hierarchical(ring,halving) across full nodes, with ring for halving where their number "
+         "is no power of two and that takes less, else ring; auto: what the machine's prices say is fastest; "
+         "nccl, rccl: what NCCL or RCCL chooses, priced as it; own: the one that the machine's file names, ring where "
+         "it names none of this network or nodes have unlike numbers of ranks; LIBRARY: what openmpi, mpich or "
+         "cray-mpich, or such a version as openmpi(4.0), chooses for each bucket",
+         "data"},
+        read_all_reduce},
     Word{{"algo", "ring|tree|nvls|nvlstree|collnet", "what allreduce=nccl must take; default its own choice", "data"},
          read_nccl_algorithm},
     Word{{"proto", "ll|ll128|simple", "likewise", "data"}, read_nccl_protocol},

@@ -81,10 +81,6 @@ public:
         double begin = 0, end = 0;
     };
     std::vector<Span> spans(const Call& call);
-    /// Of a library's collective, which all ranks enter together and leave together.
-    Seconds library_time(const Call& call);
-    /// Thread blocks of its kernel, each on a processor of the device.
-    std::int64_t library_blocks(const Call& call) { return library_.price(call, mesh_).blocks; }
 
 private:
     struct Key {
@@ -96,6 +92,8 @@ private:
         std::int64_t root = 0;
         auto operator<=>(const Key&) const = default;
     };
+    /// Of a library's collective, which all ranks enter together and leave together.
+    Seconds library_time(const Call& call);
     bool in_step(const Call& call) const { return in_step_.has_value() && InStep::serves(call); }
     const std::vector<Stage>& stages_of(const Call& call);
     const std::vector<Stage>* made_elsewhere(const Key& key) const;

@@ -66,7 +66,8 @@ void settle(Groups& groups, const Algorithm& algorithm, const Wiring& wiring, co
     }
     const bool rings = algorithm.name == "ring" || algorithm.name == "rings" || algorithm.inside == "ring";
     if (rings) groups.shape.rings = node_rings(groups, wiring);
-    groups.posts_together = groups.shape.size == groups.shape.per_node && posts_together(wiring.machine().collectives);
+    groups.posts_together = algorithm.name == "pairwise" && groups.shape.size == groups.shape.per_node &&
+                            posts_together(wiring.machine().collectives) && fills_nodes(groups, wiring);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Groups {
     // `first` on. Of a whole axis, block = stride * size, begins = stride and first = 0; of a pair, less of each block.
     std::int64_t block = 1, begins = 1, first = 0;
     std::shared_ptr<const std::vector<RankIndex>> members{};  // of the only group, where they lie on no axis
-    bool posts_together = false;                              // all messages of an all-to-all are under way at once
+    bool posts_together = false;  // all messages of an all-to-all by pairs are under way at once
 
     RankIndex rank(std::int64_t group, std::int64_t member) const {
         if (members != nullptr) return (*members)[static_cast<std::size_t>(member)];

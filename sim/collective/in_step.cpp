@@ -51,15 +51,14 @@ InStep::AlikeRounds InStep::counted(const Collective& collective, const Phase& p
     const bool equal = equal_sizes(messages, collective.group());
     const double mean = mean_share(messages, elements) * static_cast<double>(elements);
     std::vector<Flow> flows;
-    std::vector<double> sizes;
     flows.reserve(messages.size() * static_cast<std::size_t>(shown));
     for (std::int64_t group = 0; group < shown; ++group) {
         for (const Message& p : messages) {
-            flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to)});
-            if (!equal) sizes.push_back(static_cast<double>(p.elements) / mean);
+            const double size = equal ? 1 : static_cast<double>(p.elements) / mean;
+            flows.push_back({groups.rank(group, p.from), groups.rank(group, p.to), size});
         }
     }
-    return {.kinds = counter_.kinds(flows, sizes),
+    return {.kinds = counter_.kinds(flows),
             .repeats = phase.repeats,
             .messages = static_cast<std::int64_t>(flows.size()),
             .of_first = sent_by(0, messages),

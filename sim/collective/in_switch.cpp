@@ -59,8 +59,8 @@ std::optional<InSwitch> in_switch(const Call& call, const Groups& groups, const 
     const SwitchSums& sums = wiring.switch_sums(one);
     if (sums.rate.source.empty()) return std::nullopt;
     const double shares = static_cast<double>(n + 1) / static_cast<double>(2 * (n - 1));
-    return InSwitch{.bytes = shares * (wiring.nominal_rate_inside(one, other) / sums.rate.value),
-                    .latency = sums.latency.value / 2.0};
+    const double slower = std::max(1.0, wiring.nominal_rate_inside(one, other) / sums.rate.value);
+    return InSwitch{.bytes = shares * slower, .latency = sums.latency.value / 2.0};
 }
 
 Bytes least_sent(const Call& call, const Mesh& mesh, const Wiring& wiring) {

@@ -94,7 +94,7 @@ Pattern Patterns::count(std::span<const Flow> flows) {
     std::map<MessageCost, std::int32_t> numbers;
     std::array<std::optional<PerByte>, 2> combine;  // inside nodes, across them
     for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
+        const std::int64_t from = flows[i].from, to = flows[i].to;
         const bool across = wiring_.across(from, to);
         std::optional<PerByte>& adding = combine[across ? 1 : 0];
         if (!adding) adding = wiring_.combine(from, to);
@@ -117,7 +117,7 @@ std::shared_ptr<const Pattern> Patterns::of_unequal(std::span<const Flow> flows,
     auto pattern = std::make_shared<Pattern>();
     std::vector<Hop> hops;
     for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
+        const std::int64_t from = flows[i].from, to = flows[i].to;
         hops.clear();
         const Seconds latency = wiring_.route(from, to, hops);
         pattern->costs.push_back(

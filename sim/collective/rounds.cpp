@@ -110,7 +110,7 @@ RoundCosts RoundCounter::count(std::span<const Flow> flows) {
     return costs;
 }
 
-std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows, std::span<const double> sizes) {
+std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows) {
     sizes_.resize(static_cast<std::size_t>(wiring_.link_count()), 0);
     hops_.clear();
     ends_.clear();
@@ -120,17 +120,16 @@ std::vector<MessageKind> RoundCounter::kinds(std::span<const Flow> flows, std::s
     for (std::size_t i = 0; i < flows.size(); ++i) {
         const std::size_t first = hops_.size();
         latencies.push_back(wiring_.limiting_route(flows[i].from, flows[i].to, hops_));
-        const double size = sizes.empty() ? 1 : sizes[i];
+        const double size = flows[i].size;
         for (std::size_t h = first; h < hops_.size(); ++h) sizes_[static_cast<std::size_t>(hops_[h].link)] += size;
         ends_.push_back(hops_.size());
-        if (!sizes.empty()) weights.resize(hops_.size(), size);
+        weights.resize(hops_.size(), size);
     }
     wiring_.spread(hops_, weights);
     std::vector<MessageKind> kinds;
     std::size_t h = 0;
     for (std::size_t i = 0; i < flows.size(); ++i) {
-        const auto [from, to] = flows[i];
-        const double size = sizes.empty() ? 1 : sizes[i];
+        const auto [from, to, size] = flows[i];
         MessageKind kind{.latency = latencies[i],
                          .alone = {},
                          .shared = {},

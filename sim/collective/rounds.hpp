@@ -14,9 +14,10 @@
 
 namespace rehearse::sim {
 
-/// A message between two devices.
+/// A message between two devices. Its size is relative to another's, which whoever makes the round chooses.
 struct Flow {
     std::int64_t from = 0, to = 0;
+    double size = 1;
     bool operator==(const Flow&) const = default;
 };
 
@@ -52,10 +53,11 @@ struct RoundCosts {
 class RoundCounter {
 public:
     explicit RoundCounter(const Wiring& wiring);
+    /// Of messages of one size, whatever it is.
     RoundCosts count(std::span<const Flow> flows);
-    /// The different kinds among messages of such sizes, relative to their mean; without sizes they are equal. Among
-    /// unequal ones the busiest link is as exact, what else ends before it is not told.
-    std::vector<MessageKind> kinds(std::span<const Flow> flows, std::span<const double> sizes = {});
+    /// The different kinds among messages whose sizes are relative to their mean. Among unequal ones the busiest link
+    /// is as exact, what else ends before it is not told.
+    std::vector<MessageKind> kinds(std::span<const Flow> flows);
 
 private:
     void walk(std::span<const Flow> flows, RoundCosts& costs);

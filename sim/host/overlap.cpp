@@ -11,6 +11,7 @@
 #include "core/collectives/library.hpp"
 #include "prices/tile_model.hpp"
 #include "sim/collective/groups.hpp"
+#include "sim/collective/libraries/library_times.hpp"
 
 namespace rehearse::sim {
 
@@ -29,8 +30,8 @@ double processors_of(const DeviceClass& device) { return device.tiles ? device.t
 
 class Tolls {
 public:
-    Tolls(const Steps& steps, const Wiring& wiring, Collectives& collectives)
-        : steps_(steps), wiring_(wiring), collectives_(collectives) {}
+    Tolls(const Steps& steps, const Wiring& wiring)
+        : steps_(steps), wiring_(wiring), library_(wiring, [&steps](RankIndex rank) { return steps.class_of(rank); }) {}
 
     /// `alone`: what the step takes without a delay.
     Toll of(const Step& step, RankIndex rank, Seconds alone) {
@@ -57,7 +58,7 @@ private:
         const Call call = call_of(communicate);
         if (of_library(call.algorithm)) {
             const double all = processors_of(class_of(wiring_.machine(), rank));
-            const double held = static_cast<double>(collectives_.library_blocks(call));
+            const double held = static_cast<double>(library_.price(call, steps_.schedule().mesh, rank).blocks);
             return {alone * (all > 0 ? std::min(1.0, held / all) : 0), {}, 0};
         }
         const Groups groups = groups_along(steps_.schedule().mesh, call.axis, call.algorithm, wiring_);
@@ -81,7 +82,7 @@ private:
 
     const Steps& steps_;
     const Wiring& wiring_;
-    Collectives& collectives_;
+    LibraryCalls library_;
 };
 
 Seconds common(const Event& a, const Event& b) {
@@ -245,14 +246,13 @@ int overlap_rounds(const Machine& machine, const Schedule& schedule) {
     return 0;
 }
 
-std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, Collectives& collectives,
-                                         const Timeline& timeline) {
+std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, const Timeline& timeline) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
     std::vector<Events> events;
     for (std::size_t c = 0; c < classes.size(); ++c) {
         events.push_back(events_of(classes[c], steps.first_rank(static_cast<int>(c)), timeline));
     }
-    Tolls tolls{steps, wiring, collectives};
+    Tolls tolls{steps, wiring};
     std::vector<std::vector<Seconds>> extra;
     for (std::size_t c = 0; c < classes.size(); ++c) {
         extra.push_back(losses_of(steps, static_cast<int>(c), events, tolls));

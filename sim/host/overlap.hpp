@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/timeline.hpp"
-#include "sim/collective/collectives.hpp"
 #include "sim/steps.hpp"
 
 namespace rehearse::sim {
@@ -25,7 +24,6 @@ int overlap_rounds(const Machine& machine, const Schedule& schedule);
 /// computation (Overlap of core/machine.hpp). The kernel of a library's collective (NCCL) holds a processor of the
 /// device for each of its thread blocks: computation beside it has the others. `timeline` is one that these steps made,
 /// with what lengthen() gave them; its first iteration and the first rank of each class count.
-std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, Collectives& collectives,
-                                         const Timeline& timeline);
+std::vector<std::vector<Seconds>> losses(const Steps& steps, const Wiring& wiring, const Timeline& timeline);
 
 }  // namespace rehearse::sim

@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-/// One after the other in a collective: the bytes that every flow of an aggregate carries, and how long the ranks are
-/// busy after the last of them has left.
+/// One after the other in a collective: the bytes of an aggregate (of a flow of FlowAggregates::size), and how long the
+/// ranks are busy after the last of them has left.
 struct FlowPhase {
     int aggregate = 0;
     double bytes = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/error.hpp"
@@ -30,18 +31,43 @@ int FlowAggregates::add(std::span<const Flow> flows) {
     const int number = static_cast<int>(aggregates_.size());
     Aggregate& made = aggregates_.emplace_back();
     std::vector<Hop> hops;
+    std::vector<double> sizes;  // of the hops' messages
+    double largest = 0;
     for (const Flow& flow : flows) {
+        largest = std::max(largest, flow.size);
         made.latency = std::max(made.latency, wiring_.limiting_route(flow.from, flow.to, hops));
+        sizes.resize(hops.size(), flow.size);
         made.across = made.across || wiring_.across(flow.from, flow.to);
     }
-    wiring_.spread(hops);
-    for (const Hop& hop : hops) {
-        made.alone = std::max(made.alone, hop.cost);
-        LinkWeights& weights = found_[hop.link];
+    wiring_.spread(hops, sizes);
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+        const PerByte cost = sizes[i] * hops[i].cost;
+        made.alone = std::max(made.alone, cost / largest);
+        LinkWeights& weights = found_[hops[i].link];
         if (weights.empty() || weights.back().aggregate != number) weights.push_back({number, 0});
-        weights.back().cost += hop.cost.value;
+        weights.back().cost += cost.value;
     }
+    if (std::ranges::any_of(flows, [&](const Flow& flow) { return flow.size != 1; })) relate(number, hops, sizes);
     return number;
+}
+
+// What links it takes is by byte of a flow of size 1 until here.
+void FlowAggregates::relate(int number, std::span<const Hop> hops, std::span<const double> sizes) {
+    std::int64_t worst = hops.front().link;
+    for (const Hop& hop : hops) {
+        if (found_[hop.link].back().cost > found_[worst].back().cost) worst = hop.link;
+    }
+    double there = 0, of_one = 0;
+    for (std::size_t i = 0; i < hops.size(); ++i) {
+        if (hops[i].link != worst) continue;
+        there += sizes[i] * hops[i].cost.value;
+        of_one += hops[i].cost.value;
+    }
+    const double size = aggregates_[at(number)].size = there / of_one;
+    std::set<std::int64_t> links;
+    for (const Hop& hop : hops) {
+        if (links.insert(hop.link).second) found_[hop.link].back().cost /= size;
+    }
 }
 
 // A pool is a link that carries as much work a second as it has cores, and each rank has one of its own that carries
@@ -67,6 +93,15 @@ int FlowAggregates::add_filling() {
     found_[std::numeric_limits<std::int64_t>::min()].push_back({number, 1});
     aggregates_.emplace_back();
     return number;
+}
+
+// Behind those of pools and ranks that compute, which are few.
+void FlowAggregates::fill(int aggregate, int number) {
+    double most = 0;
+    for (const auto& [link, weights] : found_) {
+        if (!weights.empty() && weights.back().aggregate == aggregate) most = std::max(most, weights.back().cost);
+    }
+    found_[std::numeric_limits<std::int64_t>::min() + 1 + number].push_back({aggregate, most});
 }
 
 Seconds FlowAggregates::latency(int aggregate, Bytes bytes) const {

@@ -14,10 +14,11 @@
 
 namespace rehearse::sim {
 
-/// All flows of an aggregate have one size and go at one pace, that of the slowest. So the aggregate is one flow of
-/// MaxMin, whose weight on a link is how many of its flows cross it, times the seconds that a byte takes there: every
-/// link carries one second a second. Links with the same weights are one, and links that can never be full before
-/// another are left out.
+/// All flows of an aggregate begin and end together, with the slowest. So the aggregate is one flow of MaxMin, whose
+/// weight on a link is the sum of the sizes of its flows there times the seconds that a byte takes: every link carries
+/// one second a second. As links are shared evenly by flows, whatever their sizes, these are relative to the mean of
+/// those on the link that holds the aggregate up most. Links with the same weights are one, and links that can never be
+/// full before another are left out.
 class FlowAggregates {
 public:
     explicit FlowAggregates(const Wiring& wiring) : wiring_(wiring) {}
@@ -30,11 +31,16 @@ public:
     /// returns the aggregate's number.
     int add_filling();
 
-    /// From when the last of a message's bytes has left until it is there.
+    /// One more link that the aggregate fills by itself: the same for all that fill it with this number.
+    void fill(int aggregate, int number);
+
+    /// The size of the flows that its bytes and rates are of.
+    double size(int aggregate) const { return aggregates_[static_cast<std::size_t>(aggregate)].size; }
+    /// From when the last of a message's bytes has left until it is there; `bytes` are those of the largest.
     Seconds latency(int aggregate, Bytes bytes) const;
     /// Whether one could slow the other down.
     bool meet(int a, int b);
-    /// Bytes a second of each of its flows while nothing else is under way.
+    /// Bytes a second while nothing else is under way.
     double rate_alone(int aggregate);
     /// How many links there are for MaxMin, of one second a second each.
     std::size_t links();
@@ -42,20 +48,22 @@ public:
     MaxMin::Route route(int aggregate);
 
 private:
-    /// What an aggregate takes of a link: seconds for a byte of each of its flows.
+    /// What an aggregate takes of a link: seconds for one of its bytes.
     struct Weight {
         int aggregate = 0;
         double cost = 0;
         auto operator<=>(const Weight&) const = default;
     };
     using LinkWeights = std::vector<Weight>;  // by aggregate
+    void relate(int number, std::span<const Hop> hops, std::span<const double> sizes);
     void reduce();
     static std::vector<LinkWeights> without_lighter(std::vector<LinkWeights> links, std::size_t aggregates);
 
     /// Of an aggregate: the longest of its messages' routes, and what it takes of the links that were kept.
     struct Aggregate {
         Seconds latency;
-        PerByte alone;  // on its slowest hop
+        PerByte alone;    // of the message that takes longest on its slowest hop, by byte of the largest
+        double size = 1;  // of flows on the link that holds it up most
         bool across = false;
         std::vector<std::int32_t> links{};
         std::vector<double> weights{};

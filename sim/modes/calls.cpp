@@ -20,12 +20,34 @@ bool same(const Call& a, const Communicate& b) {
            a.algorithm == b.algorithm && a.root == b.root;
 }
 
+// Whether a library's kernels of one device are in several streams, so that they may be due at once.
+bool by_several_streams(const RankClass& rank_class) {
+    std::set<Stream> streams;
+    for (const Step& step : rank_class.steps) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        if (communicate != nullptr && of_library(communicate->algorithm)) streams.insert(step.stream);
+    }
+    return streams.size() > 1;
+}
+
+// What differs by rounding alone gets the size of the largest.
+void level(std::vector<Message>& of_round) {
+    const std::int64_t largest = std::ranges::max(of_round, {}, &Message::elements).elements;
+    for (Message& message : of_round) message.elements = largest;
+}
+
 }  // namespace
 
 Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
-    : steps_(steps), wiring_(wiring), collectives_(collectives), traffic_(traffic), aggregates_(wiring) {
+    : steps_(steps),
+      wiring_(wiring),
+      collectives_(collectives),
+      library_(wiring, [&steps](RankIndex rank) { return steps.class_of(rank); }),
+      traffic_(traffic),
+      aggregates_(wiring) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
     senders_.resize(classes.size());
+    kernels_meet_ = std::ranges::any_of(classes, by_several_streams);
     several_ = classes.size() == 1 && std::ranges::count_if(streams_of(classes.front().steps), is_communicator) > 1;
     for (int c = 0; c < static_cast<int>(classes.size()); ++c) {
         const std::vector<Step>& of_class = classes[at(c)].steps;
@@ -96,15 +118,19 @@ void Calls::add_work(int c) {
     }
 }
 
-int Calls::add_aggregate(const std::vector<Flow>& flows) {
+/// `filled_by`: classes of which a library's kernel has all links of a device that others of its kernels wait for.
+int Calls::add_aggregate(const std::vector<Flow>& flows, const std::vector<int>& filled_by) {
+    auto& known = known_[filled_by];
     std::uint64_t hash = 14695981039346656037U;  // FNV-1a, a pair at a time
     for (const Flow& flow : flows)
         hash = (hash ^ static_cast<std::uint64_t>(flow.from << 32 ^ flow.to)) * 1099511628211U;
-    for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
+    for (auto [it, end] = known.equal_range(hash); it != end; ++it) {
         if (it->second.first == flows) return it->second.second;
     }
     if (traffic_ != nullptr) tracked_.push_back(traffic_->aggregate(flows));
-    return known_.emplace(hash, std::pair{flows, aggregates_.add(flows)})->second.second;
+    const int made = aggregates_.add(flows);
+    for (const int c : filled_by) aggregates_.fill(made, c);
+    return known.emplace(hash, std::pair{flows, made})->second.second;
 }
 
 void Calls::add_message(int c, int step, const Send& send) {
@@ -170,8 +196,15 @@ std::vector<int> Calls::classes_with(int c, const Groups& groups) const {
 
 /// Messages of one round between the same classes, which go at one pace.
 struct Calls::Messages {
-    std::vector<Flow> flows;
-    PerByte combine;
+    std::vector<Flow> flows;  // whose sizes are relative to the largest
+    double largest = 0;       // elements
+    PerByte combine;          // by byte of the largest
+
+    /// Sizes were elements until here.
+    void relate_sizes() {
+        for (Flow& flow : flows) flow.size /= largest;
+        combine = combine / largest;
+    }
 };
 
 /// Messages of a round that is not repeated go at the pace of others only where these are between the same two classes:
@@ -185,15 +218,16 @@ std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& p
         if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
         for (const rehearse::Message& message : of_round) {
             const RankIndex from = groups.rank(group, message.from), to = groups.rank(group, message.to);
-            const Flow flow{from, to};
+            const auto size = static_cast<double>(message.elements);
             const bool apart = phase.repeats == 1;
             Messages& messages =
                 by_classes[apart ? std::pair{steps_.class_of(from), steps_.class_of(to)} : std::pair{lead, lead}];
-            messages.flows.push_back(flow);
-            messages.combine =
-                std::max(messages.combine, wiring_.combine(flow.from, flow.to) * passes(message.combine));
+            messages.flows.push_back({from, to, size});
+            messages.largest = std::max(messages.largest, size);
+            messages.combine = std::max(messages.combine, wiring_.combine(from, to) * (passes(message.combine) * size));
         }
     }
+    for (auto& [classes, messages] : by_classes) messages.relate_sizes();
     return by_classes;
 }
 
@@ -204,6 +238,7 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     const std::optional<InSwitch> summing = in_switch(call_of(communicate), groups, wiring_);
     const Call call = call_of(communicate);
     const Collective rounds = rounds_of(summing ? summing->rounds(call) : call, groups);
+    const bool fills = kernels_meet_ && of_library(call.algorithm);
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
     of.with = classes_with(c, groups);
     Bytes sent;
@@ -212,23 +247,23 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
         if (other != c) tell(c, other);
     }
     for (const Phase& phase : phases_of(rounds, groups)) {
-        const std::vector<rehearse::Message> of_round = rounds.messages(phase.first_round);
+        std::vector<rehearse::Message> of_round = rounds.messages(phase.first_round);
         if (of_round.empty()) continue;
-        Bytes bytes;
         const auto times = static_cast<double>(phase.repeats);
         const bool between = wiring_.across(groups.rank(0, of_round.front().from), groups.rank(0, of_round.front().to));
         const bool summed = summing && summing->covers(between);
-        const double counts_for = summed ? summing->bytes : 1;
+        const Bytes element = size_of(communicate.type) * (summed ? summing->bytes : 1);
         for (const rehearse::Message& message : of_round) {
-            bytes = std::max(bytes, counts_for * bytes_of(message, communicate.type));
-            if (message.from == first) sent += times * counts_for * bytes_of(message, communicate.type);
+            if (message.from == first) sent += element * (times * static_cast<double>(message.elements));
         }
+        if (equal_sizes(of_round, rounds.group())) level(of_round);
         bool beside = false;
         for (const auto& [classes, messages] : messages_of(phase, of_round, groups, lead)) {
-            const int aggregate = add_aggregate(messages.flows);
+            const int aggregate = add_aggregate(messages.flows, fills ? of.with : std::vector<int>{});
+            const Bytes bytes = element * messages.largest;
             const Seconds after =
                 summed ? summing->stretched(wiring_) : aggregates_.latency(aggregate, bytes) + messages.combine * bytes;
-            of.phases.push_back({aggregate, times * bytes.value, times * after, beside});
+            of.phases.push_back({aggregate, times * bytes.value * aggregates_.size(aggregate), times * after, beside});
             of.messages += phase.repeats * static_cast<std::int64_t>(messages.flows.size());
             beside = true;
         }
@@ -241,7 +276,8 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
 void Calls::stretch_library_calls() {
     for (OneCall& one : calls_) {
         if (!of_library(one.call.algorithm)) continue;
-        for (OfClass& of : one.of_class) {
+        for (std::size_t c = 0; c < one.of_class.size(); ++c) {
+            OfClass& of = one.of_class[c];
             double counted = 0, longest = 0;  // of phases that begin together
             for (const FlowPhase& phase : of.phases) {
                 const double alone = phase.bytes / aggregates_.rate_alone(phase.aggregate) + phase.afterwards.value;
@@ -250,12 +286,17 @@ void Calls::stretch_library_calls() {
             }
             counted += longest;
             if (!(counted > 0)) continue;
-            const double longer = collectives_.library_time(one.call).value / counted;
+            const Mesh& mesh = steps_.schedule().mesh;
+            const LibraryPrice price = library_.price(one.call, mesh, steps_.first_rank(static_cast<int>(c)));
+            const double longer = price.time.value / counted;
             for (FlowPhase& phase : of.phases) {
                 phase.bytes *= longer;
                 phase.afterwards = phase.afterwards * longer;
+                // Then its kernel has the device to the end.
+                if (kernels_meet_)
+                    phase.bytes += std::exchange(phase.afterwards, {}).value * aggregates_.rate_alone(phase.aggregate);
             }
-            of.sent = library_sent(one.call, steps_.schedule().mesh);
+            of.sent = library_sent(one.call, mesh);
         }
     }
 }
@@ -266,7 +307,11 @@ const std::vector<std::pair<Collectives::Span, int>>& Calls::spans(OneCall& call
     std::vector<Flow> flows;
     for (const Collectives::Span& span : collectives_.spans(call.call)) {
         flows.clear();
-        for (const PatternMessage& m : span.pattern->messages) flows.push_back({m.from, m.to});
+        const std::vector<double>& sizes = span.pattern->sizes;
+        for (std::size_t i = 0; i < span.pattern->messages.size(); ++i) {
+            const PatternMessage& m = span.pattern->messages[i];
+            flows.push_back({m.from, m.to, sizes.empty() ? 1 : sizes[i]});
+        }
         call.spans->emplace_back(span, traffic_->aggregate(flows));
     }
     return *call.spans;

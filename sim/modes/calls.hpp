@@ -84,14 +84,16 @@ private:
     void add_work(int c);
     void find_shared();
     bool communicators_meet();
-    int add_aggregate(const std::vector<Flow>& flows);
+    int add_aggregate(const std::vector<Flow>& flows, const std::vector<int>& filled_by = {});
 
     const Steps& steps_;
     const Wiring& wiring_;
     Collectives& collectives_;
+    LibraryCalls library_;
     Traffic* traffic_;
     FlowAggregates aggregates_;
-    std::unordered_multimap<std::uint64_t, std::pair<std::vector<Flow>, int>> known_;  // by a hash of the flows
+    // By the classes whose devices they fill, and a hash of the flows.
+    std::map<std::vector<int>, std::unordered_multimap<std::uint64_t, std::pair<std::vector<Flow>, int>>> known_;
     std::vector<int> tracked_;  // by aggregate: its number in the traffic
     std::map<std::tuple<int, int, std::int64_t>, std::pair<int, int>>
         aggregate_of_;                                                          // class, axis, offset: peer, aggregate
@@ -101,6 +103,7 @@ private:
     std::vector<OneCall> calls_;
     std::vector<std::vector<int>> call_of_;  // by class and step: index into calls_
     std::vector<std::vector<int>> senders_;  // by class
+    bool kernels_meet_ = false;              // of a library: several streams of a class have some
     bool several_ = false;                   // communicators of the only class
     bool shares_ = false;                    // links: these
     std::map<Stream, int> filling_;          // of each of them where ranks are too many: fills one link for all

@@ -53,7 +53,8 @@ public:
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
                 if (of_library(bucket->algorithm)) {
-                    library_.price(call_of(*bucket), schedule.mesh);  // what is wrong is said before actors start
+                    // What is wrong is said before actors start.
+                    library_.price(call_of(*bucket), schedule.mesh, steps.first_rank(static_cast<int>(c)));
                     continue;
                 }
                 const auto visitors = static_cast<std::int64_t>(steps.ranks_of(static_cast<int>(c)).size());
@@ -177,8 +178,9 @@ private:
         return {start, when + steps_.extra(state.rank_class, step)};
     }
 
-    /// One step of the time that the library takes, from when the last rank of the group has come to it; messages of
-    /// others don't meet its own.
+    /// One step of the time that the library takes, from when the last rank of the group has come to it, and this one's
+    /// device has ended its kernel before, of another communicator: each would have all links of the device. Messages
+    /// of others don't meet its own.
     Mail::Moved library(const RankState& state, int step, const Communicate& bucket, Seconds when, Bytes& sent) {
         const Mesh& mesh = steps_.schedule().mesh;
         const std::vector<RankIndex> group = group_of(mesh, bucket.axis, state.rank);
@@ -188,7 +190,9 @@ private:
         known->second->wait();
         const Call call = call_of(bucket);
         sent += library_sent(call, mesh);
-        const Seconds end = std::max(when, simulation_.now()) + library_.price(call, mesh).time;
+        Seconds& free = free_.try_emplace(state.rank).first->second;
+        free = std::max({free, when, simulation_.now()}) + library_.price(call, mesh, state.rank).time;
+        const Seconds end = free;
         return {when, end + steps_.extra(state.rank_class, step)};
     }
 
@@ -211,8 +215,9 @@ private:
     std::map<FlowKey, std::int64_t> numbers_;
     std::map<std::pair<RankIndex, FlowKey>, std::int64_t> taken_;  // by rank and key without its number: the last one
     std::map<std::pair<int, int>, Exchanges> exchanges_;           // by class and step
-    LibraryCalls library_{wiring_};
+    LibraryCalls library_{wiring_, [this](RankIndex rank) { return steps_.class_of(rank); }};
     std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
+    std::map<RankIndex, Seconds> free_;  // when a rank's device has ended the library's kernel before
     std::vector<Program> programs_;
     Timeline timeline_;
 };

@@ -26,7 +26,8 @@ Fold::Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* 
 void Fold::run() {
     const auto left = [this](const ActiveCollective& active, const FlowPhase& phase, double when) {
         if (traffic_ == nullptr || computes(active) || classes_.size() == 1) return;
-        traffic_->add(calls_.tracked(phase.aggregate), Bytes{phase.bytes}, Seconds{active.start}, Seconds{when});
+        const Bytes of_one{phase.bytes / calls_.aggregates().size(phase.aggregate)};
+        traffic_->add(calls_.tracked(phase.aggregate), of_one, Seconds{active.start}, Seconds{when});
     };
     const auto arrived = [this](const ActiveCollective& active, double when) { arrive(active, when); };
     do {

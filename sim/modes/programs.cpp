@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/collectives/between_nodes.hpp"
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "sim/collective/exchanges.hpp"
@@ -61,20 +62,24 @@ Event event_of(const ProgramNode& node, RankIndex rank) {
 }
 
 // As a plan chooses it (schedule/mesh.cpp, schedule/layer_steps.cpp).
-Algorithm usual_algorithm(CollectiveKind kind, const std::vector<RankIndex>& members, const Wiring& wiring) {
+Algorithm usual_algorithm(const Call& call, const std::vector<RankIndex>& members, const Wiring& wiring) {
+    const CollectiveKind kind = call.kind;
     if (kind == CollectiveKind::all_to_all) return Algorithm{.name = "pairwise"};
     if (kind == CollectiveKind::broadcast) return Algorithm{.name = "chain"};
     const bool all_reduce = kind == CollectiveKind::all_reduce;
     const Groups groups = groups_among(members, Algorithm{}, wiring);
     const std::int64_t mates = groups.shape.per_node;
     if (mates == groups.shape.size) {
-        const bool sums = !wiring.switch_sums(members.front()).rate.source.empty();
+        const bool sums = mates > 2 && !wiring.switch_sums(members.front()).rate.source.empty();
         return Algorithm{.name = all_reduce && sums ? "direct" : "ring"};
     }
     const bool alone = mates < 2 && members.size() < at(device_count(wiring.machine()));
     if (!fills_nodes(groups, wiring) || alone) return Algorithm{};
     if (!all_reduce || groups.shape.size % mates != 0) return Algorithm{.name = mates > 1 ? "rings" : "ring"};
-    return Algorithm{.name = "hierarchical", .inside = "ring", .across = "halving"};
+    const Bytes whole = size_of(call.type) * static_cast<double>(call.elements);
+    return Algorithm{.name = "hierarchical",
+                     .inside = "ring",
+                     .across = usual_between_nodes(wiring.machine(), groups.shape.size / mates, mates, whole)};
 }
 
 Call call_of(const ProgramNode& node, std::int64_t members) {
@@ -147,7 +152,7 @@ private:
         Call call = call_of(node, size);
         call.algorithm = call.kind == CollectiveKind::all_reduce && options_.all_reduce
                              ? *options_.all_reduce
-                             : usual_algorithm(call.kind, members, wiring_);
+                             : usual_algorithm(call, members, wiring_);
         exchanges_.emplace(key_of(node),
                            Exchanges{groups_among(members, call.algorithm, wiring_), call, wiring_, size});
     }

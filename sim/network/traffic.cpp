@@ -72,12 +72,12 @@ Points repeated(const Points& once, int iterations, double length) {
 int Traffic::aggregate(std::span<const Flow> flows) {
     Aggregate& made = aggregates_.emplace_back();
     made.flows.assign(flows.begin(), flows.end());
-    std::map<std::int64_t, std::int64_t> kinds;
+    std::map<std::int64_t, double> kinds;
     std::vector<Hop> hops;
     for (const Flow& flow : flows) {
         hops.clear();
         wiring_.route(flow.from, flow.to, hops);
-        for (const Hop& hop : hops) ++kinds[wiring_.alike(hop.link)];
+        for (const Hop& hop : hops) kinds[wiring_.alike(hop.link)] += flow.size;
     }
     made.kinds.assign(kinds.begin(), kinds.end());
     return static_cast<int>(aggregates_.size()) - 1;
@@ -89,10 +89,10 @@ int Traffic::aggregate(const Flow& flow) {
     return entry->second;
 }
 
-void Traffic::add(int aggregate, Bytes each, Seconds start, Seconds end) {
+void Traffic::add(int aggregate, Bytes of_one, Seconds start, Seconds end) {
     Aggregate& of = aggregates_[static_cast<std::size_t>(aggregate)];
-    of.bytes += each.value;
-    if (end > start) of.rates.push_back({start.value, end.value, (each / (end - start)).value});
+    of.bytes += of_one.value;
+    if (end > start) of.rates.push_back({start.value, end.value, (of_one / (end - start)).value});
 }
 
 std::vector<double> Traffic::bytes_on_links() const {
@@ -102,7 +102,7 @@ std::vector<double> Traffic::bytes_on_links() const {
         for (const Flow& flow : aggregate.flows) {
             hops.clear();
             wiring_.route(flow.from, flow.to, hops);
-            for (const Hop& hop : hops) on_link[static_cast<std::size_t>(hop.link)] += aggregate.bytes;
+            for (const Hop& hop : hops) on_link[static_cast<std::size_t>(hop.link)] += aggregate.bytes * flow.size;
         }
     }
     return on_link;
@@ -142,10 +142,10 @@ void Traffic::report_kinds(Timeline& timeline, const std::vector<double>& on_lin
         use.most = std::max(use.most, bytes);
     }
     for (const Aggregate& aggregate : aggregates_) {
-        for (const auto& [alike, crossings] : aggregate.kinds) {
+        for (const auto& [alike, sizes] : aggregate.kinds) {
             std::vector<Rate>& rates = kind_of(alike).rates;
             for (const Rate& r : aggregate.rates) {
-                rates.push_back({r.start, r.end, r.rate * static_cast<double>(crossings)});
+                rates.push_back({r.start, r.end, r.rate * sizes});
             }
         }
     }

@@ -24,11 +24,12 @@ public:
 
     explicit Traffic(const Wiring& wiring) : wiring_(wiring) {}
 
-    /// Flows that always carry the same at the same time; a number for `add`.
+    /// Flows that always carry the same at the same time, by their sizes; a number for `add`.
     int aggregate(std::span<const Flow> flows);
+    /// A flow of size 1.
     int aggregate(const Flow& flow);
-    /// Each flow of the aggregate carries so much, evenly from start to end.
-    void add(int aggregate, Bytes each, Seconds start, Seconds end);
+    /// A flow of size 1 of the aggregate carries so much, evenly from start to end, the others by their sizes.
+    void add(int aggregate, Bytes of_one, Seconds start, Seconds end);
     /// Adds links and their counters, of this many iterations of `length` after each other.
     void report(Timeline& timeline, int iterations = 1, Seconds length = {}) const;
 
@@ -38,9 +39,9 @@ private:
     };
     struct Aggregate {
         std::vector<Flow> flows;
-        std::vector<std::pair<std::int64_t, std::int64_t>> kinds;  // Wiring::alike, links crossed by all flows together
-        double bytes = 0;                                          // of each flow
-        std::vector<Rate> rates;                                   // of each flow
+        std::vector<std::pair<std::int64_t, double>> kinds;  // Wiring::alike, sizes on all these links together
+        double bytes = 0;                                    // of a flow of size 1
+        std::vector<Rate> rates;                             // of a flow of size 1
     };
     /// By link.
     std::vector<double> bytes_on_links() const;

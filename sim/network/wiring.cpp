@@ -95,12 +95,13 @@ Wiring::Wiring(const Machine& machine, ZScore z_score, std::span<const Degraded>
         relays_ = rails_ != FatTree::Rails::none && is_nccl_since(machine.collectives, sends_for_neighbours);
         check_rails();
     }
-    check_placement();
+    complete_placement();
     for (const Degraded& one : degraded) degrade(one);
     go_around_failed();
 }
 
-void Wiring::check_placement() const {
+// Each node of the machine has one number, and each of its links one name, whether the job is on it or not.
+void Wiring::complete_placement() {
     if (nodes_.empty()) return;
     if (kinds_.size() > 1) {
         throw InputError(
@@ -110,6 +111,11 @@ void Wiring::check_placement() const {
     }
     const auto [least, most] = std::ranges::minmax(nodes_);
     require(least >= 0 && most < node_count(machine_), "a job on nodes of the machine");
+    std::vector<bool> taken(static_cast<std::size_t>(node_count(machine_)));
+    for (const std::int64_t node : nodes_) taken[static_cast<std::size_t>(node)] = true;
+    for (std::int64_t node = 0; node < node_count(machine_); ++node) {
+        if (!taken[static_cast<std::size_t>(node)]) nodes_.push_back(node);
+    }
 }
 
 void Wiring::check_rails() const {
@@ -127,9 +133,11 @@ void Wiring::degrade(const Degraded& degraded) {
         throw InputError(fmt::format("degraded link '{}': {} of its bandwidth is not from 0 (it has failed) to 1",
                                      degraded.link, degraded.share));
     }
-    const std::size_t before = shares_.size();
+    bool found = false;
     for (std::int64_t id = 0; id < link_count(); ++id) {
-        if (matches(sound_link(id).name, degraded.link)) shares_[id] = degraded.share;
+        if (!matches(sound_link(id).name, degraded.link)) continue;
+        shares_[id] = degraded.share;
+        found = true;
     }
     const bool of_choice = adaptive() != nullptr && std::ranges::any_of(shares_, [&](const auto& share) {
                                return between_switches(share.first);
@@ -140,7 +148,7 @@ void Wiring::degrade(const Degraded& degraded) {
                         "share of its own; degrade links of nodes",
                         machine_.name, degraded.link));
     }
-    if (shares_.size() > before) return;
+    if (found) return;
     throw InputError(
         fmt::format("machine '{}' has no link '{}'; predict --links --format json lists names, * is any text",
                     machine_.name, degraded.link));

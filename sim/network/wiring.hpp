@@ -122,7 +122,7 @@ private:
     const NicPath& way_in(const Place& place, std::int64_t from_node, int nic) const;
     void check_rails() const;
     bool crosses_failed(std::span<const Hop> hops) const;
-    void check_placement() const;
+    void complete_placement();
     std::int64_t placed(std::int64_t node) const {
         return node < static_cast<std::int64_t>(nodes_.size()) ? nodes_[static_cast<std::size_t>(node)] : node;
     }
@@ -140,7 +140,7 @@ private:
     bool switch_links_fail_ = false;
     FatTree::Rails rails_ = FatTree::Rails::none;
     bool relays_ = false;              // where cards hang on rails: whether devices send for each other
-    std::vector<std::int64_t> nodes_;  // of the machine, by the job's
+    std::vector<std::int64_t> nodes_;  // of the machine, by the job's; behind these those that it has not; or none
 };
 
 }  // namespace rehearse::sim

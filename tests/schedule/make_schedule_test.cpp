@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "core/error.hpp"
+#include "models/models.hpp"
 #include "tests/schedule/examples.hpp"
 
 namespace rehearse::schedule {
@@ -76,6 +78,25 @@ TEST(MakeSchedule, RefusesAPlanThatCannotBeAndSaysWhy) {
     }
 }
 
+// One rank shares nothing with others: the two stages sum the gradient of their table once a step, as without ZeRO.
+TEST(MakeSchedule, LeavesOutWhatAxesOfOneRankWouldShare) {
+    const Network network = models::load_network("gpt-h256-a4-l4@128");
+    const auto steps_of = [&](std::string_view plan) {
+        const Schedule schedule =
+            make_schedule(network, sixes(), parse_plan(plan), {.devices = 2, .batch_per_device = 4});
+        std::vector<std::string> names{fmt::format("{}", schedule.memory_peak.value)};
+        for (const RankClass& rank_class : schedule.classes) {
+            for (const Step& step : rank_class.steps) names.push_back(step.name);
+        }
+        return names;
+    };
+    const auto plain = steps_of("pipe=2");
+    for (const char* plan : {"data=1:zero=1,pipe=2", "data=1:zero=2,pipe=2", "data=1:zero=3,pipe=2", "expert=1,pipe=2",
+                             "context=1,pipe=2", "tensor=1,pipe=2"})
+        EXPECT_EQ(steps_of(plan), plain) << plan;
+    EXPECT_NE(steps_of("data=2:zero=3,pipe=1"), steps_of("data=2,pipe=1"));
+}
+
 TEST(MakeSchedule, RefusesHierarchicalOnNodesOfDifferentSizes) {
     Machine machine = sixes();
     machine.nodes = {node_of(6, 1), node_of(4, 3)};
@@ -128,6 +149,7 @@ TEST(MakeSchedule, ChoosesAnAllReduceThatTheNodesAllow) {
     EXPECT_EQ(all_reduce_of(sixes(), "data", 24), "hierarchical(ring,halving)");
     EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=tree", 24), "tree");
     EXPECT_EQ(all_reduce_of(sixes(), "data:allreduce=hierarchical(ring,tree)", 4), "hierarchical(ring,tree)");
+    EXPECT_EQ(all_reduce_of(sixes(), "data", 18), "hierarchical(ring,ring)") << "a third node, of no known prices";
 }
 
 // Pieces go by all network cards of a node, as sums do, and as the plan says of these.
@@ -165,7 +187,13 @@ TEST(MakeSchedule, LeavesSumsToSwitchesThatCan) {
         }
         return std::string{"none"};
     };
-    EXPECT_EQ(inside_layers(machine, "data=6,tensor=2"), "direct");
+    Machine fours = machine;
+    fours.nodes = {node_of(4, 3)};
+    fours.nodes[0].sums = machine.nodes[0].sums;
+    EXPECT_EQ(inside_layers(fours, "data=3,tensor=4"), "direct");
+    EXPECT_EQ(inside_layers(machine, "data=6,tensor=2"), "ring") << "NCCL's switches sum for three devices or more";
+    EXPECT_EQ(all_reduce_of(machine, "data", 2), "ring");
+    EXPECT_EQ(all_reduce_of(machine, "data", 3), "direct");
     EXPECT_EQ(inside_layers(sixes(), "data=6,tensor=2"), "ring");
     EXPECT_EQ(inside_layers(machine, "data=6,tensor=2:allreduce=ring"), "ring");
     EXPECT_EQ(inside_layers(machine, "data=3,tensor=4"), "ring") << "the second four lie on two nodes";

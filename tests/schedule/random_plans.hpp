@@ -145,6 +145,7 @@ private:
                                 "allreduce=torus",
                                 "allreduce=adasum",
                                 "allreduce=auto",
+                                "allreduce=own",
                                 "bucket=1B",
                                 "bucket=600B",
                                 "bucket=2kB:first=1B",

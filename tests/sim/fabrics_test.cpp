@@ -193,6 +193,18 @@ TEST(SwitchesBetweenNodes, SumTheLanesOfVeryManyRanks) {
                 1e-5);
 }
 
+// Four devices on a switch at 50 GB/s that could sum more: no faster than their links, 5/4 of 40 MB, in both modes.
+TEST(SwitchesThatSum, DoNotOutrunTheLinks) {
+    Machine machine = four_device_nodes(1);
+    machine.inside = messaging(0_s);
+    machine.nodes[0].sums = {{90.0_GBps, "test"}, {10_us, "test"}};
+    const Call call{.elements = 10'000'000, .algorithm = parse_algorithm("direct")};
+    for (const Mode mode : {Mode::exact, Mode::folded}) {
+        const double taken = collective_time(call, {{{"data", 4}}}, machine, mode).value;
+        EXPECT_NEAR(taken, 10e-6 + 40e6 * 1.25 / 50e9, 1e-9) << to_string(mode);
+    }
+}
+
 // Of so many ranks that their collectives are priced node by node, in the fabric's switches and in those of nodes: 40
 // MB and their sum, each rank's share of which it keeps, over 40 GB/s.
 TEST(SwitchesThatSum, DoSoForVeryManyRanks) {

@@ -128,6 +128,32 @@ TEST(DegradedLinks, SlowDownWhatCrossesThem) {
                                                          "from dev0 to any NIC"));
 }
 
+// The last of two that name a link says what is left of it. Rounds of 10 MB at 10 GB/s, as above.
+TEST(DegradedLinks, AreThoseOfTheLastThatNamesThem) {
+    const Machine machine = one_device_nodes(4, Star{});
+    const Schedule schedule = data_schedule(4, {all_reduce_step(0, 10'000'000, {})});
+    const auto slower_by = [&](const std::vector<Degraded>& degraded) {
+        const double time = step_time(simulate(schedule, machine, {.degraded = degraded}).timeline).value;
+        return (time / 6 - 2e-6) / 1e-3;
+    };
+    const Degraded all{"*nic*", 0.5}, one{"node1:nic0:up", 0.25};
+    EXPECT_NEAR(slower_by({all, one}), 4, 1e-6);
+    EXPECT_NEAR(slower_by({one, all}), 2, 1e-6);
+    EXPECT_NEAR(slower_by({one, one}), 4, 1e-6);
+}
+
+// Four of sixteen nodes, as far apart as can be: 0, 4, 8 and 12. Every node of the machine has links of its own.
+TEST(DegradedLinks, OfNodesThatTheJobIsNotOnSlowNothing) {
+    const Machine machine = one_device_nodes(16, Star{});
+    const Schedule schedule = data_schedule(4, {all_reduce_step(0, 10'000'000, {})});
+    const auto time = [&](const char* link) {
+        const Options options{.degraded = {{link, 0.5}}, .nodes = {0, 4, 8, 12}};
+        return step_time(simulate(schedule, machine, options).timeline).value;
+    };
+    EXPECT_NEAR(time("node1:nic0:up"), 6 * (1e-3 + 2e-6), 1e-9);
+    EXPECT_NEAR(time("node4:nic0:up"), 6 * (2e-3 + 2e-6), 1e-9);
+}
+
 // Three of a node's six GPUs lose the NIC next to them and share the other one.
 TEST(DegradedLinks, ThatHaveFailedAreGoneAround) {
     const Machine machine = summit_like(4);

@@ -67,6 +67,26 @@ TEST(RankProgramsOnAMachine, SumByRingsAmongAnyRanks) {
     EXPECT_NEAR(seconds(programs, machine, ring), 1.208e-3, 1e-9);
 }
 
+// As plans do: on three nodes by rings, on five what is small by halving, and two devices leave nothing to switches.
+TEST(RankProgramsOnAMachine, SumByDefaultAsPlansDo) {
+    const auto expect_default = [](const Machine& machine, std::int64_t ranks, Bytes bytes, const char* algorithm) {
+        RankPrograms programs;
+        programs.groups.emplace_back();
+        for (RankIndex rank{0}; rank < ranks; ++rank) programs.groups.front().push_back(rank);
+        programs.ranks.assign(static_cast<std::size_t>(ranks), {sum("all", bytes)});
+        const double named = seconds(programs, machine, {.all_reduce = parse_algorithm(algorithm)});
+        EXPECT_NEAR(seconds(programs, machine) / named, 1, 1e-9) << algorithm << " of " << ranks;
+    };
+    expect_default(four_device_nodes(3), 12, 12_MB, "hierarchical(ring,ring)");
+    expect_default(four_device_nodes(4), 16, 12_MB, "hierarchical(ring,halving)");
+    expect_default(four_device_nodes(5), 20, 8_kB, "hierarchical(ring,halving)");
+    expect_default(four_device_nodes(5), 20, 20_MB, "hierarchical(ring,ring)");
+    Machine sums = four_device_nodes(1);
+    sums.nodes[0].sums = {{40.0_GBps, "test"}, {10_us, "test"}};
+    expect_default(sums, 4, 12_MB, "direct");
+    expect_default(sums, 2, 12_MB, "ring");
+}
+
 // Two computations that do not wait for each other have one device: 1 + 2 ms; a load goes on beside them.
 TEST(RankProgramsOnAMachine, ComputeOneAfterTheOther) {
     const Machine machine = one_device_nodes(1, Star{});

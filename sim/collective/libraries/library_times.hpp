@@ -3,11 +3,13 @@
 // cards and the machine's links take.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/units.hpp"
@@ -92,21 +94,28 @@ private:
 /// Of the groups of a schedule's collectives. Keeps a reference to the wiring.
 class LibraryCalls {
 public:
-    explicit LibraryCalls(const Wiring& wiring) : wiring_(wiring) {}
+    /// `class_of`: of a rank; groups of one class make a call at the same time. Empty: all groups do.
+    explicit LibraryCalls(const Wiring& wiring, std::function<int(RankIndex)> class_of = {})
+        : wiring_(wiring), class_of_(std::move(class_of)) {}
+    /// Of the slowest of the groups that make the call together with this rank's; where there are no classes, of all.
     /// At the wiring's z-score, and never faster than its links and network cards at that z-score.
-    /// InputError where a group's ranks are not spread evenly over nodes of one kind.
-    LibraryPrice price(const Call& call, const Mesh& mesh);
+    /// InputError where the ranks of one of these groups are not spread evenly over their nodes.
+    LibraryPrice price(const Call& call, const Mesh& mesh, RankIndex rank = RankIndex{0});
 
 private:
+    /// Groups that lie on as many nodes and the same devices of them.
     struct Placed {
         LibraryTimes times;
-        std::int64_t device = 0;  // one of them
-        Bandwidth out;            // of a group from one node at most; 0: it is on one
+        Bandwidth out_of_device;  // of the slowest of them at most
+        Bandwidth out_of_node;    // of a group at most; 0: it is on one
     };
-    const Placed& placed(const Call& call, const Mesh& mesh);
+    const std::vector<Placed>& placed(const Call& call, const Mesh& mesh, RankIndex rank);
+    std::vector<Placed> place(const Call& call, const Mesh& mesh, RankIndex rank) const;
+    LibraryPrice price_at(const Placed& at, const Call& call, const Mesh& mesh) const;
 
     const Wiring& wiring_;
-    std::map<int, Placed> placed_;  // by axis
+    std::function<int(RankIndex)> class_of_;
+    std::map<std::pair<int, int>, std::vector<Placed>> placed_;  // by axis and class
 };
 
 /// What each rank sends, as ring and trees do.

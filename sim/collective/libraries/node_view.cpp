@@ -23,21 +23,13 @@ constexpr double fastest_pcie = 64;  // GB/s: PCIe 5 x16
 constexpr double pcie_payload =
     0.82;  // of its rate, in packets of 256 bytes with 24 to 28 bytes beside them and acknowledgements
 
-bool is_like(std::string_view name, std::string_view pattern) {
-    return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
-}
-
-const LibraryArchitecture& architecture_of(const Machine& machine, const CollectiveSoftware& said,
-                                           const DeviceClass& device) {
+const LibraryArchitecture& known_architecture(const Machine& machine, const CollectiveSoftware& said,
+                                              const DeviceClass& device) {
+    const LibraryArchitecture* found = architecture_of(*said.library, device.like, device.name);
+    if (found != nullptr) return *found;
     std::vector<std::string_view> known;
-    for (const LibraryArchitecture& each : said.library->architectures) {
-        for (const std::string& pattern : each.devices) {
-            known.emplace_back(pattern);
-            for (const std::string& name : {device.like, device.name}) {
-                if (is_like(name, pattern)) return each;
-            }
-        }
-    }
+    for (const LibraryArchitecture& each : said.library->architectures)
+        known.insert(known.end(), each.devices.begin(), each.devices.end());
     throw InputError(fmt::format("{}: machine '{}': {} knows no device '{}'; it knows {}", machine.origin, machine.name,
                                  said.library->name, device.name, join(known)));
 }
@@ -192,7 +184,8 @@ NodeView view_of(const Machine& machine, const CollectiveSoftware& said, const N
         if (joins.kind(v) == VertexKind::device) vertices.push_back(v);
     }
     const DeviceClass& device = machine.classes[at(kind.vertices[at(vertices[at(devices[0])])].device_class)];
-    NodeView view{.architecture = &architecture_of(machine, said, device), .devices = std::ssize(devices), .links = {}};
+    NodeView view{
+        .architecture = &known_architecture(machine, said, device), .devices = std::ssize(devices), .links = {}};
     const auto counted = [&](double bytes_per_second) {
         return std::floor(bytes_per_second / giga / view.architecture->wire + 0.01) * view.architecture->link;
     };
