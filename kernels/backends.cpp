@@ -177,6 +177,24 @@ std::vector<Absent> missing_backends() {
     return absent;
 }
 
+// Who refuses, by the reason: those of one reason are told together, and reasons in the order in which they came.
+struct Refusals {
+    std::vector<std::pair<std::string, std::vector<std::string>>> all = {};
+
+    void add(const Backend& backend, const std::string& reason) {
+        const auto found = std::ranges::find(all, reason, [](const auto& each) { return each.first; });
+        auto& group = found == all.end() ? all.emplace_back(reason, std::vector<std::string>{}) : *found;
+        group.second.push_back(full_name(backend));
+    }
+    std::string text() const {
+        if (all.size() == 1) return all.front().first;  // of all that were asked
+        std::string text;
+        for (const auto& [reason, names] : all)
+            text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", fmt::join(names, ", "), reason);
+        return text;
+    }
+};
+
 // The first of a list of backends that runs the operator; what the others said is added to `refusals`.
 struct Search {
     std::span<const Backend* const> from;
@@ -184,7 +202,7 @@ struct Search {
     std::int64_t batch;
     DataType type;
     Bytes limit;
-    std::string refusals = {};
+    Refusals refusals = {};
 
     template <typename Listed>
     const Backend* first(Listed listed) {
@@ -192,7 +210,7 @@ struct Search {
             if (!listed(*backend)) continue;
             const Support support = supports_every_pass(*backend, op, batch, type, limit);
             if (support.yes) return backend;
-            refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : "; ", full_name(*backend), support.reason);
+            refusals.add(*backend, support.reason);
         }
         return nullptr;
     }
@@ -290,14 +308,14 @@ const Backend& choose_from(std::span<const Backend* const> from, const Op& op, s
     if (!algorithm.empty()) {
         const auto asked = [&](const Backend& backend) { return named(backend) && is_algorithm(backend, algorithm); };
         if (const Backend* found = search.first(asked); found != nullptr) return *found;
-        search.refusals.clear();  // the algorithm is in the list below too
+        search.refusals = {};  // the algorithm is in the list below too
     }
     if (const Backend* found = search.first(named); found != nullptr) return *found;
     if (comes_as_algorithms(only)) {
         const auto others = [&](const Backend& backend) { return !named(backend); };
         if (const Backend* found = search.first(others); found != nullptr) return *found;
     }
-    throw InputError(fmt::format("no backend runs {} at batch {}: {}", to_string(op), batch, search.refusals));
+    throw InputError(fmt::format("no backend runs {} at batch {}: {}", to_string(op), batch, search.refusals.text()));
 }
 
 }  // namespace rehearse::kernels

@@ -11,6 +11,10 @@
 
 namespace rehearse::models {
 
+/// Slope and shift of PyTorch's hardsigmoid, ReLU6(x + 3) / 6, as .onnx files have them; Elementwise takes ONNX's slope
+/// of 0.2 where it has no numbers.
+inline const std::vector<double> hardsigmoid_numbers{0.16666667, 0.5};
+
 /// A square window with the same padding on all sides.
 Window square(std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0);
 

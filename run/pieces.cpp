@@ -72,6 +72,20 @@ std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Ori
     return origin.transposed ? transposed<std::int64_t>(indices, mine.front().shape[1]) : indices;
 }
 
+std::vector<std::int64_t> indices_of_statistics(const Schedule& schedule, const Origin& origin, std::int64_t channels,
+                                                std::span<const std::int64_t> along) {
+    const Op& op = computed(schedule.network.layers[at(origin.layer)].op);
+    const std::int64_t whole = std::get<BatchNorm>(op).channels;
+    // Channels are cut as gamma, the first tensor, is.
+    std::vector<Cut> cuts;
+    std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
+    const std::vector<std::int64_t> means = indices_of_piece({whole}, {channels}, cuts, along);
+    require(static_cast<std::int64_t>(means.size()) == channels, "a part's channels are cut as its origin says");
+    std::vector<std::int64_t> both = means;
+    for (const std::int64_t channel : means) both.push_back(channel == padding ? padding : whole + channel);
+    return both;
+}
+
 std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank) {
     std::set<std::int64_t> found;
     for (RankIndex other{0}; other < ranks(mesh); ++other) {

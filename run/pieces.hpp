@@ -30,6 +30,11 @@ std::vector<std::int64_t> indices_of_piece(const Shape& whole, const Shape& own,
 std::vector<std::int64_t> indices_of_weights(const Schedule& schedule, const Origin& origin, const Op& op,
                                              std::span<const std::int64_t> along);
 
+/// The running means, then variances, of a part's batch normalization of `channels` channels: where each of them lies
+/// among those of its layer of the whole network, or `padding`.
+std::vector<std::int64_t> indices_of_statistics(const Schedule& schedule, const Origin& origin, std::int64_t channels,
+                                                std::span<const std::int64_t> along);
+
 /// The shards whose samples are in the gradients that `rank` has of a bucket before ranks along `axis` (-1: none) bring
 /// theirs together: those of all ranks at its place along it.
 std::set<std::int64_t> shards_in(const Mesh& mesh, int axis, RankIndex rank);

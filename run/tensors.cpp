@@ -174,6 +174,7 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, RankInde
     arena_.allocate(device);
     integers_.labels = integers(integers_.label_slice);
 
+    const std::vector<std::int64_t> along = places_on(schedule.mesh, rank);
     for (const Place& place : places) {
         layers_.push_back({.output = arena_.view(place.output),
                            .diff = arena_.view(place.diff),
@@ -183,10 +184,13 @@ Tensors::Tensors(const Schedule& schedule, const RankClass& rank_class, RankInde
         // Running mean 0, running variance 1.
         const std::span<float> state = layers_.back().state;
         std::ranges::fill(state.subspan(state.size() / 2), 1.0F);
-        const int whole = rank_class.part.origins[(layers_.size() - 1) % count_].layer;
-        if (whole < 0 || state.empty()) continue;
-        const auto& given = schedule.network.layers[at(whole)].given;
-        if (given != nullptr && given->state.size() == state.size()) std::ranges::copy(given->state, state.begin());
+        const Origin& origin = rank_class.part.origins[(layers_.size() - 1) % count_];
+        if (origin.layer < 0 || state.empty()) continue;
+        const auto& given = schedule.network.layers[at(origin.layer)].given;
+        if (given == nullptr || given->state.empty()) continue;
+        const auto own = indices_of_statistics(schedule, origin, std::ssize(state) / 2, along);
+        for (std::size_t i = 0; i < own.size(); ++i)
+            if (own[i] != padding) state[i] = given->state.at(at(own[i]));
     }
     all_.weights = arena_.view(weights);
     all_.copy = arena_.view(copy);

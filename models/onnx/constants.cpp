@@ -63,7 +63,7 @@ int Import::moved_parameter(const onnx::NodeProto& reader, const std::string& na
     const int whole = parameter(value.weights.front());
     const bool turned = multiplies(reader) && dims.size() == 2 && dims != builder.shape(whole);
     if (!value.places && !turned && elements(dims) == elements(builder.shape(whole))) {
-        places[name] = {whole, ""};
+        places[name] = {whole, dims == builder.shape(whole) ? "" : name};  // as it lies, of other sizes perhaps
         return whole;
     }
     const int made =
@@ -144,6 +144,25 @@ void Import::count_unseen() {
         if (places.contains(tensor)) continue;
         owners.erase(tensor);
         parameter(tensor);
+    }
+    count_unread();
+}
+
+// Of tensors that are read in pieces alone, who prices a network also counts what no piece has: it has a gradient of 0,
+// which is summed over ranks, and its place in the optimizer.
+void Import::count_unread() {
+    if (graph.keeps_values()) return;  // pieces are taken from all of it there
+    std::map<std::string, std::int64_t> read;
+    for (const auto& [name, layer] : owners) {
+        const std::size_t cut = name.find('[');
+        if (cut == std::string::npos || !name.ends_with(']')) continue;
+        const std::string tensor = name.substr(0, cut), piece = name.substr(cut + 1, name.size() - cut - 2);
+        if (graph.dims(tensor)) read[tensor] += elements(graph.dims(piece).value_or(Shape{}));
+    }
+    for (const auto& [tensor, count] : read) {
+        const std::int64_t rest = elements(*graph.dims(tensor)) - count;
+        if (rest > 0 && !owners.contains(tensor) && !graph.uniform(tensor))
+            builder.layer(name_for(called(tensor + ".unread")), Parameter{{rest}}, {});
     }
 }
 

@@ -96,7 +96,7 @@ void OnnxGraph::read() {
     tells_copies_ = tells_copies();
     for (const auto& entry : model_.metadata_props()) {
         if (entry.key() != "rehearse.buffers") continue;
-        for_training_ = true;
+        for_training_ = says_buffers_ = true;
         for (const std::string_view name : rehearse::split(entry.value(), ',')) buffers_.emplace(name);
     }
 }
@@ -188,7 +188,8 @@ void OnnxGraph::infer() {
         if (node->op_type() == "If" && put_branch(*node, open)) continue;
         if (node->op_type() == "Loop" && put_bags(*node, open)) continue;
         if (node->op_type() == "Loop" && put_turns(*node, open)) continue;
-        if (put_sequence(*node, open) || put_cast(*node, open) || put_unreduced(*node, open)) continue;
+        if (put_sequence(*node, open) || put_cast(*node, open) || put_unreduced(*node, open) || put_scaled(*node, open))
+            continue;
         if (nodes_.size() > most_nodes) fail(fmt::format("it has more than {} nodes", most_nodes));
         inference.infer(*node);
         nodes_.push_back(node);

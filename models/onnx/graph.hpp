@@ -137,6 +137,7 @@ private:
     bool put_turns(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_cast(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_unreduced(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
+    bool put_scaled(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     bool put_sequence(const onnx::NodeProto& node, std::vector<const onnx::NodeProto*>& open);
     void open_up(std::vector<onnx::NodeProto> nodes, std::vector<const onnx::NodeProto*>& open);
     bool goes_on(const onnx::NodeProto& loop, const onnx::GraphProto& body) const;
@@ -167,6 +168,7 @@ private:
     std::vector<const onnx::NodeProto*> written_;  // functions put in
     std::vector<const onnx::NodeProto*> nodes_;    // branches too
     std::unordered_set<std::string> buffers_;      // initializers that the file says are not trained
+    bool says_buffers_ = false;                    // whether it says which these are
     bool for_training_ = false;                    // exported with the operators of training
     bool tells_copies_ = false;                    // tensors of the same values have names of their own
     std::int64_t opset_ = 0;

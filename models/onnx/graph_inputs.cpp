@@ -189,7 +189,7 @@ Value OnnxGraph::initializer(const onnx::TensorProto& tensor, bool trained) cons
                         std::ranges::none_of(model_.graph().node(), [&](const auto& node) {
                             return node.op_type() == "PRelu" && node.input_size() > 1 && node.input(1) == tensor.name();
                         });
-    const bool buffer = buffers_.contains(tensor.name()) || is_buffer(tensor.name(), value);
+    const bool buffer = says_buffers_ ? buffers_.contains(tensor.name()) : is_buffer(tensor.name(), value);
     if (trained && floating(value.element) && !number && elements(*value.dims) > 0 && !buffer)
         value.weights = {tensor.name()}, value.moved = true;
     return value;

@@ -52,9 +52,12 @@ void Import::mixed(const onnx::NodeProto& node, const std::string& what) const {
 }
 
 Shape Import::sample(const onnx::NodeProto& node, const std::string& value) const {
-    if (const auto brought_in = places.find(value); graph.constant(value) && brought_in != places.end())
-        return builder.shape(brought_in->second.layer);
     const auto found = graph.sample(value);
+    if (const auto brought_in = places.find(value); graph.constant(value) && brought_in != places.end()) {
+        const Shape& lies = builder.shape(brought_in->second.layer);
+        const bool seen_anew = !brought_in->second.via.empty() && found && elements(*found) == elements(lies);
+        return seen_anew ? *found : lies;
+    }
     if (!found) graph.fail(node, fmt::format("the shape of '{}' cannot be inferred", value));
     return *found;
 }

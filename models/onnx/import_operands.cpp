@@ -19,6 +19,19 @@ bool in_parts(const OnnxGraph& graph, const std::string& tensor) {
     return readers.size() > 1 || (readers.size() == 1 && readers.front()->op_type() == "Split");
 }
 
+// Whether something is computed of a tensor, or of what it is moved to, by nodes that read no samples.
+// NOLINTNEXTLINE(misc-no-recursion): along a graph without cycles, no deeper than `most`
+bool is_computed_with(const OnnxGraph& graph, const std::string& name, int depth = 0) {
+    constexpr int most = 8;
+    return depth < most && std::ranges::any_of(graph.readers_of(name), [&](const onnx::NodeProto* reader) {
+               return std::ranges::any_of(reader->output(), [&](const std::string& made) {
+                   const Value& value = graph.value(made);
+                   if (value.kind != Value::Kind::constant || value.weights.empty()) return false;
+                   return value.computed || is_computed_with(graph, made, depth + 1);
+               });
+           });
+}
+
 }  // namespace
 
 // Whether a constant is a layer of its own: what products make of weights always, the rest for who runs it.
@@ -84,14 +97,20 @@ Operands Import::operands(const onnx::NodeProto& node) {
         const std::string& name = node.input(i);
         if (name.empty()) continue;
         const Value& value = graph.value(name);
-        if (is_computed(name)) bring(node, name);
+        // A tensor of which more is computed is one layer for all who read it.
+        const std::string tensor = value.weights.size() == 1 ? value.weights.front() : "";
+        const bool shared = graph.keeps_values() && value.kind == Value::Kind::constant && !tensor.empty() &&
+                            (places.contains(tensor) || (!owners.contains(tensor) && is_computed_with(graph, tensor)));
+        if (is_computed(name) || shared) bring(node, name);
         const bool fed = value.kind == Value::Kind::side && (floating(value.element) || can_be_fed(name));
         const bool layer = places.contains(name) || fed;
         if (first) all.layer_first = layer;
         first = false;
         if (layer) {
             all.order += 'x';
-            all.layers.push_back(source(node, i));
+            const Shape shape = sample(node, name);
+            const auto beside = value.kind == Value::Kind::constant ? beside_samples(node, shape) : std::nullopt;
+            all.layers.push_back(source(node, i, beside.value_or(shape)));
             all.inputs.push_back(builder.shape(all.layers.back()));
         } else if (const auto number = graph.scalar(name); number && value.weights.empty()) {
             all.order += 'n';
@@ -117,14 +136,17 @@ Shape Import::weights(const onnx::NodeProto& node, int input, std::size_t rank) 
     return *dims;
 }
 
+std::vector<std::string> Import::tensors_of(const std::string& value) const {
+    const std::vector<std::string>& behind = graph.value(value).weights;
+    const std::string part = behind.size() == 1 ? part_of(value, behind.front()) : "";
+    return part.empty() ? behind : std::vector{part};
+}
+
 std::vector<std::string> Import::tensors(const onnx::NodeProto& node, int first, int last) const {
     std::vector<std::string> all;
     for (int i = first; i <= last && i < node.input_size(); ++i) {
-        if (node.input(i).empty()) continue;
-        const std::vector<std::string>& behind = graph.value(node.input(i)).weights;
-        const std::string part = behind.size() == 1 ? part_of(node.input(i), behind.front()) : "";
-        if (part.empty()) all.insert(all.end(), behind.begin(), behind.end());
-        if (!part.empty()) all.push_back(part);
+        const std::vector<std::string> behind = tensors_of(node.input(i));
+        all.insert(all.end(), behind.begin(), behind.end());
     }
     return all;
 }

@@ -143,7 +143,12 @@ struct Import {
     int straightened(int volume);
     bool turned(const onnx::NodeProto& node, int input) const;
     std::string name_for(const onnx::NodeProto& node, const std::vector<std::string>& tensors = {});
+    /// The initializers, or pieces of them, behind a value, and behind the inputs `first` to `last` of a node.
+    std::vector<std::string> tensors_of(const std::string& value) const;
     std::vector<std::string> tensors(const onnx::NodeProto& node, int first, int last) const;
+    /// Says which values of the graph the tensors of a layer begin as, where it trains tensors of its own; empty names
+    /// are passed over.
+    void begin_as(int layer, const std::vector<std::string>& values);
     std::string part_of(const std::string& value, const std::string& tensor) const;
     /// A layer that is priced, but that nobody runs as the file means it; the first reason stays.
     void not_run(int layer, const std::string& why);
@@ -159,6 +164,7 @@ struct Import {
     std::optional<Beside> values_beside(const onnx::NodeProto& node, const Value& value) const;
     /// Tensors behind computed weights that no layer has, as the lengths that weight_norm splits off: each a Parameter.
     void count_unseen();
+    void count_unread();
     /// Calls what reads ids as numbers after their layer, whose data set it reads.
     void name_numbers();
     /// What the file says of each layer's values, once all are there.

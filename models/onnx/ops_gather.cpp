@@ -113,8 +113,7 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
     const std::int64_t count = where.kind == Value::Kind::constant ? where.dims ? elements(*where.dims) : 1
                                : dims                              ? elements(*dims)
                                                                    : 1;
-    // What is computed of weights is a layer like others, where integers that are known pick from it.
-    const bool computed = import.is_computed(node.input(0)) && where.kind == Value::Kind::constant;
+    const bool computed = import.is_computed(node.input(0));  // of weights: a layer like others
     if (table.kind == Value::Kind::constant && !computed) {
         const bool rows =
             node.op_type() == "Gather" && integer(node, "axis", 0) == 0 && table.dims && table.dims->size() == 2;
@@ -135,6 +134,10 @@ std::string gather(Import& import, const onnx::NodeProto& node) {
     if (picks_samples(import, node)) import.mixed(node, "integers pick rows of several samples");
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
+    // Ids of a table that is computed are fed in as ids, which rows are taken by as numbers.
+    if (table.kind == Value::Kind::constant && where.kind == Value::Kind::side && node.op_type() == "Gather" &&
+        integer(node, "axis", 0) == 0 && import.picked_of(node.input(1)))
+        import.indices(node.input(1), count, shape.front());
     if (takes_rows(import, node, from)) return "";
     if (elements(shape) == elements(to) && count == 1) {
         import.alias(node, node.output(0), node.input(0));

@@ -72,9 +72,18 @@ std::vector<std::int64_t> pad_numbers(const Import& import, const onnx::NodeProt
     return numbers;
 }
 
-bool has_negative_step(const Import& import, const onnx::NodeProto& node) {
-    const auto steps = numbers_of(import, node, "steps", 4);
-    return steps && std::ranges::any_of(*steps, [](std::int64_t step) { return step < 0; });
+// Whether a node that keeps the sizes of its sample keeps every element in its place, too.
+bool moves_nothing(const Import& import, const onnx::NodeProto& node, const Shape& shape) {
+    const std::string& type = node.op_type();
+    if (type == "Slice") {
+        const auto steps = numbers_of(import, node, "steps", 4);
+        return !steps || std::ranges::none_of(*steps, [](std::int64_t step) { return step < 0; });
+    }
+    if (type == "Pad") {  // what comes before may be taken off behind
+        const auto before = pad_numbers(import, node, import.graph.value(node.input(0)), shape);
+        return !before.empty() && std::ranges::all_of(before, [](std::int64_t count) { return count == 0; });
+    }
+    return type == "Expand" || type == "Tile";
 }
 
 std::string padding(Import& import, const onnx::NodeProto& node, Rearrangement op, int from) {
@@ -136,9 +145,8 @@ std::string rearrange(Import& import, const onnx::NodeProto& node) {
     if (value.kind == Value::Kind::constant && value.weights.empty()) return "it moves a constant";
     const int from = import.source(node, 0);
     const Shape shape = import.builder.shape(from);
-    if (shape == to && (type == "Slice" || type == "Expand" || type == "Tile" || type == "Pad") &&
-        (type != "Slice" || !has_negative_step(import, node))) {
-        import.alias(node, node.output(0), node.input(0));  // whole, once, by nothing
+    if (shape == to && moves_nothing(import, node, shape)) {
+        import.alias(node, node.output(0), node.input(0));
         return "";
     }
     if (value.kind == Value::Kind::constant && (type == "Expand" || type == "Tile") &&

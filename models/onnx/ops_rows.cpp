@@ -220,9 +220,6 @@ std::string batch_norm(Import& import, const onnx::NodeProto& node) {
                                  {from}, affine ? import.tensors(node, 1, 2) : std::vector<std::string>{});
     import.places[node.output(0)].turned = planes;
     import.builder.add_state(2 * shape[0]);
-    const Value& scale = import.graph.value(node.input(1));
-    if (affine && scale.weights.empty() && (scale.maker == nullptr || scale.maker->op_type() == "Constant"))
-        import.not_run(layer, "its scale is not trained, and that of our normalization is");
     for (const int i : {3, 4}) {
         const auto& data = import.graph.value(node.input(i)).data;
         if (data) import.given[layer].state.insert(import.given[layer].state.end(), data->begin(), data->end());
@@ -271,12 +268,14 @@ std::string normalize(Import& import, const onnx::NodeProto& node) {
         op.centred = type == "LayerNormalization";
         if (op.centred && op.gamma == features && op.beta == features && op.epsilon == 1e-5) {
             const Shape rows = op.sets == 1 ? Shape{features} : Shape{op.sets, features};
-            import.put(node, LayerNorm{op.sets, features}, {import.source(node, 0, rows)}, tensors);
+            const int made = import.put(node, LayerNorm{op.sets, features}, {import.source(node, 0, rows)}, tensors);
+            import.begin_as(made, {node.input(1), node.input(2)});
             return "";
         }
     }
     const bool other = type == "LpNormalization" || type == "MeanVarianceNormalization";
     const int layer = import.put(node, std::move(op), {from}, std::move(tensors));
+    import.begin_as(layer, {node.input_size() > 1 ? node.input(1) : "", node.input_size() > 2 ? node.input(2) : ""});
     if (other) import.not_run(layer, fmt::format("no kernel does what {} does", type));
     return "";
 }

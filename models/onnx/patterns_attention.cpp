@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "models/onnx/importer.hpp"
+#include "models/onnx/layouts.hpp"
 #include "models/onnx/patterns_rotary.hpp"
 
 namespace rehearse::models {
@@ -65,9 +66,9 @@ public:
         heads_ = elements(*graph_.sample(values->output(0))) / std::max<std::int64_t>(1, queries_ * size_);
         const auto& left = graph_.value(scores->input(0)).dims;
         if (!left || left->back() != size_ || heads_ < 1) return;
-        Source queries = trace(scores->input(0), queries_), keys = trace(scores->input(1), keys_);
+        Source queries = trace(scores->input(0), queries_, false), keys = trace(scores->input(1), keys_, true);
         const double of_scores = std::exchange(scale_, 1);
-        const std::array sources{std::move(queries), std::move(keys), trace(values->input(1), keys_)};
+        const std::array sources{std::move(queries), std::move(keys), trace(values->input(1), keys_, false)};
         value_scale_ = std::exchange(scale_, of_scores);
         for (const Source& source : sources)
             if (source.value.empty()) return;
@@ -149,17 +150,21 @@ private:
     }
 
     // Back past what only moves, scales or turns, to rows of `rows` x heads * size; empty where it does not come from
-    // there. Heads that are repeated for those of the queries count once.
-    Source trace(std::string value, std::int64_t rows) {
+    // there, or its heads lie otherwise in these rows. Heads that are repeated for those of the queries count once.
+    // `turned`: the product reads {heads, size, rows}.
+    Source trace(std::string value, std::int64_t rows, bool turned) {
         std::vector<Node> passed;
+        Moves way{.to = value, .from = value};
         Source source;
         const auto operand = graph_.sample(value);
         if (!operand) return {};
         std::int64_t numbers = elements(*operand);
         for (int i = 0; i < 12; ++i) {
             const auto sample = graph_.sample(value);
+            way.from = value;
             if (!passed.empty() && sample && sample->size() <= 2 && sample->front() == rows &&
-                elements(*sample) == numbers && numbers % (rows * size_) == 0) {
+                elements(*sample) == numbers && numbers % (rows * size_) == 0 &&
+                heads_in_rows(way, elements(*operand), numbers, rows, turned)) {
                 inside_.insert(inside_.end(), passed.begin(), passed.end());
                 source.value = value;
                 source.heads = numbers / (rows * size_);
@@ -181,9 +186,24 @@ private:
             if ((!moves && !repeated && !scales(*node, 0)) || times < 1) return {};
             numbers /= times;
             passed.push_back(node);
+            way.nodes.push_back(node);
             value = node->input(0);
         }
         return {};
+    }
+
+    // Whether `count` numbers {heads, rows, size} of a product are `numbers` of rows in which each head's numbers lie
+    // side by side, one head after the other.
+    bool heads_in_rows(const Moves& way, std::int64_t count, std::int64_t numbers, std::int64_t rows,
+                       bool turned) const {
+        const std::int64_t width = numbers / rows, times = count / numbers, size = size_;
+        return lay_out(
+            graph_, way, count,
+            [=](std::int64_t i) {
+                const std::int64_t head = i / (rows * size), row = i / size % rows, in_head = i % size;
+                return turned ? (head * size + in_head) * rows + row : i;
+            },
+            [=](std::int64_t i) { return i / size % rows * width + i / (rows * size) / times * size + i % size; });
     }
 
     // Only by one node, or by those that turn it.
@@ -206,14 +226,24 @@ private:
         return (*from)[at] == 1 ? (*to)[at] : (*from)[at] == (*to)[at] ? 1 : 0;
     }
 
-    Node forward(Node node) {
+    // The node behind `values` that makes rows of heads side by side of what these make.
+    Node forward(Node values) {
+        Moves way{.to = "", .from = values->output(0)};
+        Node node = values;
         for (int i = 0; i < 4; ++i) {
-            const auto sample = graph_.sample(node->output(0));
-            if (sample && sample->size() == 2 && *sample == Shape{queries_, heads_ * size_}) return node;
-            if (queries_ == 1 && sample == Shape{heads_ * size_}) return node;
+            way.to = node->output(0);
+            const auto sample = graph_.sample(way.to);
+            const std::int64_t width = heads_ * size_, rows = queries_, size = size_;
+            const bool flat = sample == Shape{rows, width} || (rows == 1 && sample == Shape{width});
+            if (flat &&
+                lay_out(
+                    graph_, way, rows * width, [](std::int64_t at) { return at; },
+                    [=](std::int64_t at) { return (at % width / size * rows + at / width) * size + at % size; }))
+                return node;
             Node after = only_reader(node);
             if (after == nullptr || (after->op_type() != "Transpose" && after->op_type() != "Reshape")) return nullptr;
             inside_.push_back(after);
+            way.nodes.insert(way.nodes.begin(), after);
             node = after;
         }
         return nullptr;

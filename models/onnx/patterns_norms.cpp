@@ -17,6 +17,12 @@ namespace {
 
 using Node = const onnx::NodeProto*;
 
+// One value is stretched along dimensions in front.
+Shape without_leading_ones(Shape shape) {
+    while (!shape.empty() && shape.front() == 1) shape.erase(shape.begin());
+    return shape;
+}
+
 class Chain {
 public:
     explicit Chain(const OnnxGraph& graph) : graph_(graph) {}
@@ -34,8 +40,8 @@ public:
         if ((node->input(0) == value) == (node->input(1) == value)) return -1;
         return node->input(0) == value ? 1 : 0;
     }
-    // Of trailing dimensions, kept as 1.
-    std::optional<std::int64_t> features(Node mean) const {
+    // Sizes of the trailing dimensions that are kept as 1.
+    std::optional<Shape> features(Node mean) const {
         const auto dims = graph_.dims(mean->input(0));
         if (!dims || integer(*mean, "keepdims", 1) == 0) return std::nullopt;
         auto axes = list(*mean, "axes");
@@ -45,13 +51,11 @@ public:
         for (std::int64_t& axis : *axes)
             if (axis < 0) axis += rank;
         std::ranges::sort(*axes);
-        std::int64_t product = 1;
         for (std::size_t i = 0; i < axes->size(); ++i) {
             const std::int64_t axis = rank - static_cast<std::int64_t>(axes->size() - i);
             if ((*axes)[i] != axis || axis < 1) return std::nullopt;
-            product *= (*dims)[static_cast<std::size_t>(axis)];
         }
-        return product;
+        return Shape(dims->end() - static_cast<std::ptrdiff_t>(axes->size()), dims->end());
     }
 
     // From what is squared on: finds the whole, or leaves `patterns` as it was.
@@ -98,23 +102,26 @@ public:
     }
 
 private:
-    // The weights of one value a feature that a following operator brings; empty where it is another operator.
-    std::string scale(Node after, const std::string& value, std::int64_t size) const {
+    // The weights of one value a feature that a following operator brings, as the file has them or moved; empty where
+    // it is another operator. What is computed of weights stays one for who runs it.
+    std::string scale(Node after, const std::string& value, const Shape& features) const {
         const int at = other(after, value);
-        if (at < 0 || graph_.value(after->input(at)).weights.empty()) return "";
-        const auto dims = graph_.dims(after->input(at));
-        return dims && elements(*dims) == size ? after->input(at) : "";
+        if (at < 0) return "";
+        const Value& weights = graph_.value(after->input(at));
+        if (weights.weights.empty() || !weights.dims || (weights.computed && graph_.keeps_values())) return "";
+        return without_leading_ones(*weights.dims) == without_leading_ones(features) ? after->input(at) : "";
     }
 
-    void take(Node last, std::vector<Node> inside, const std::string& source, std::int64_t size, bool centred,
+    void take(Node last, std::vector<Node> inside, const std::string& source, const Shape& features, bool centred,
               double epsilon, Patterns& patterns) const {
+        const std::int64_t size = elements(features);
         std::string gamma, beta;
         if (Node after = next(last, "Mul")) {
-            gamma = scale(after, last->output(0), size);
+            gamma = scale(after, last->output(0), features);
             if (!gamma.empty()) inside.push_back(std::exchange(last, after));
         }
         if (Node after = gamma.empty() ? nullptr : next(last, "Add")) {
-            beta = scale(after, last->output(0), size);
+            beta = scale(after, last->output(0), features);
             if (!beta.empty()) inside.push_back(std::exchange(last, after));
         }
         for (Node node : inside) patterns.inside.insert(node);
@@ -123,8 +130,7 @@ private:
             const Shape shape = import.sample(*last, source);
             std::vector<std::string> tensors;
             for (const std::string& value : {gamma, beta}) {
-                if (value.empty()) continue;
-                const auto& behind = import.graph.value(value).weights;
+                const std::vector<std::string> behind = import.tensors_of(value);
                 tensors.insert(tensors.end(), behind.begin(), behind.end());
             }
             const std::int64_t sets = elements(shape) / size;
@@ -132,7 +138,7 @@ private:
             const int from = import.layer_of(*last, source, rows);
             Op op = Normalization{rows, sets, gamma.empty() ? 0 : size, beta.empty() ? 0 : size, 1, centred, stored};
             if (centred && !gamma.empty() && !beta.empty() && stored == 1e-5) op = LayerNorm{sets, size};
-            import.put(*last, std::move(op), {from}, std::move(tensors));
+            import.begin_as(import.put(*last, std::move(op), {from}, std::move(tensors)), {gamma, beta});
         };
     }
 

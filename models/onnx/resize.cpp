@@ -12,6 +12,16 @@
 namespace rehearse::models {
 namespace {
 
+// Whether the file's scales are what its sizes come to; pixels are placed by the scales.
+bool scaled_by_sizes(const std::vector<double>& scales, const Shape& from, const Shape& to) {
+    constexpr double rounding = 1e-6;  // of a scale that is stored as f32
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+        const double by_sizes = static_cast<double>(to[i]) / static_cast<double>(from[i]);
+        if (std::abs(scales[i] - by_sizes) > rounding * by_sizes) return false;
+    }
+    return true;
+}
+
 // Whether ONNX's nearest pixels are ours: always when each pixel becomes a whole number of pixels, if only the
 // rounding fits the coordinates.
 bool nearest_is_ours(const onnx::NodeProto& node, const Shape& from, const Shape& to, bool old) {
@@ -113,8 +123,9 @@ std::string resize(Import& import, const onnx::NodeProto& node) {
                       : linear ? mode == "linear" && (where == "half_pixel" || where == "pytorch_half_pixel" ||
                                                       where == "align_corners")
                                : nearest_is_ours(node, shape, to, old);
+    const bool exact = where == "align_corners" || scaled_by_sizes(scales_of(import, node, shape, to), shape, to);
     // Who runs it gets the file's own interpolation.
-    if (!ours && !filters && import.graph.keeps_values() &&
+    if ((!ours || !exact) && !filters && import.graph.keeps_values() &&
         by_matrices(import, node, from, shape, to, resampling_of(node, where, old)).empty())
         return seen_as_volume();
     if (!ours)

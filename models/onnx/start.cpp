@@ -68,6 +68,14 @@ void Import::not_run(int layer, const std::string& why) {
     if (reason.empty()) reason = why;
 }
 
+void Import::begin_as(int layer, const std::vector<std::string>& values) {
+    const auto found = starts.find(layer);
+    if (found == starts.end() || found->second.empty()) return;  // another layer trains them
+    found->second.clear();
+    for (const std::string& value : values)
+        if (!graph.value(value).weights.empty()) found->second.push_back({value});
+}
+
 std::optional<Shape> Import::beside_samples(const onnx::NodeProto& node, const Shape& dims) const {
     const Value& made = graph.value(node.output(0));
     const auto sample = graph.sample(node.output(0));

@@ -76,7 +76,7 @@ bool made_weights(const Import& import, const onnx::NodeProto& node) {
         return dims.size() > 1 && elements(dims) == elements(weights.dims.value_or(Shape{}));
     };
     const bool own = !import.graph.keeps_values() && std::ranges::any_of(weights.weights, as_large);
-    return is_fixed(import, node, 1) || (weights.computed && !own);
+    return is_fixed(import, node, 1) || picks_again(import, node.input(1)) || (weights.computed && !own);
 }
 
 // Whether a sample has several volumes: {n, channels, depth, height, width}.

@@ -16,6 +16,7 @@ int function_of(NetworkBuilder& b, const std::string& name, int from, const std:
         op.function = "clip";
         op.numbers = {0, 6};
     }
+    if (function == "hardsigmoid") op.numbers = hardsigmoid_numbers;
     return b.layer(name, op, {from});
 }
 

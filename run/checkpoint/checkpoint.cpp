@@ -65,16 +65,8 @@ std::vector<Placed> placed(const Schedule& schedule, RankIndex rank) {
             each.weights = places_at(indices_of_weights(schedule, origin, layer.op, along));
         }
         if (norm != nullptr && !each.statistics.all) {
-            // Channels are cut as gamma, the first tensor, is.
-            std::vector<Cut> cuts;
-            std::ranges::copy_if(origin.cuts, std::back_inserter(cuts), [](const Cut& cut) { return cut.tensor == 0; });
-            const auto& own = std::get<BatchNorm>(layer.op);
-            const auto channels = indices_of_piece({norm->channels}, {own.channels}, cuts, along);
-            std::vector<std::int64_t> both;
-            for (const std::int64_t first : {std::int64_t{0}, norm->channels}) {
-                for (const std::int64_t channel : channels) both.push_back(first + channel);
-            }
-            each.statistics = places_at(std::move(both));
+            const std::int64_t channels = std::get<BatchNorm>(layer.op).channels;
+            each.statistics = places_at(indices_of_statistics(schedule, origin, channels, along));
         }
         if (each.weights.count > 0 || each.statistics.count > 0) all.push_back(std::move(each));
     }

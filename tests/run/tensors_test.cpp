@@ -121,6 +121,33 @@ TEST(Weights, AreTheSameHoweverTheyAreBucketed) {
     EXPECT_NE(floats_of(a.weights()), floats_of(c.weights()));
 }
 
+// Channels 10 to 13 of a mean and 20 to 23 of a variance: each of two ranks that share the channels has its own.
+TEST(Tensors, RunningStatisticsOfAFileAreCutAsChannelsAre) {
+    models::NetworkBuilder b("cut", {2, 4, 4});
+    const int conv = b.conv("conv", models::NetworkBuilder::input, 4, models::square(3, 1, 1));
+    const int norm = b.batch_norm("bn", conv);
+    b.loss(b.dense("fc", b.flatten("flatten", b.relu("relu", norm)), 3));
+    Network network = b.build();
+    network.layers[static_cast<std::size_t>(norm)].given =
+        std::make_shared<const Given>(Given{.state = {10, 11, 12, 13, 20, 21, 22, 23}});
+    const Schedule schedule = test::schedule_of(network, "tensor=2", 2, 1);
+    std::vector<std::vector<float>> found;
+    for (RankIndex rank{0}; rank < ranks(schedule.mesh); ++rank) {
+        const RankClass& own = schedule.classes[static_cast<std::size_t>(class_of(schedule, rank))];
+        std::vector<const kernels::Backend*> backends;
+        for (const Layer& layer : own.part.network.layers) {
+            const bool computes = has_pass(layer.op, Pass::forward);
+            backends.push_back(computes ? &kernels::choose(layer.op, 1, DataType::f32) : nullptr);
+        }
+        const Tensors tensors{schedule, own, rank, backends, 1};
+        for (std::size_t i = 0; i < own.part.network.layers.size(); ++i) {
+            const auto state = tensors.layer(static_cast<int>(i)).state;
+            if (!state.empty()) found.emplace_back(state.begin(), state.end());
+        }
+    }
+    EXPECT_EQ(found, (std::vector<std::vector<float>>{{10, 11, 20, 21}, {12, 13, 22, 23}}));
+}
+
 TEST(Weights, HaveTheVarianceOfHe) {
     const MatMul dense{.m = 1, .n = 500, .k = 200};
     std::vector<float> weights(100500);

@@ -187,7 +187,70 @@ NETWORKS |= {k: v for each in (
     later("multihead_attention", lambda: Rows(SelfAttention())), later("attention_bias", lambda: Rows(SelfAttention(True))),
     later("encoder_layer", lambda: Rows(nn.TransformerEncoderLayer(4, 2, 8, 0, batch_first=True, norm_first=True))),
     later("decoder_layer", lambda: Rows(Decoder())),
+    # what looks like an operator of ours and is another
+    later("pad_shifts", lambda: lambda x: F.pad(x, (2, -2, -1, 1))),
+    later("gelu_10", lambda: lambda x: F.gelu(x * 20).clamp(-10, 10)), later("silu_bounded", lambda: lambda x: F.silu(x * 8).clamp(max=6)),
+    later("hardsigmoid_of_relu6", lambda: lambda x: F.relu6(x + 3) / 6),
+    later("bilinear_by_scale", lambda: lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear", align_corners=False)),
+    later("nearest_by_scale", lambda: lambda x: F.interpolate(x, scale_factor=3.05)),
+    later("layer_norm_1p", lambda: WithWeights(lambda x, w: F.layer_norm(x, (8,), 1 + w, w * 2), 8)),
+    later("instance_norm_exp", lambda: WithWeights(lambda x, w: F.instance_norm(x, None, None, w.exp(), w), 4)),
+    later("group_norm_1p", lambda: WithWeights(lambda x, w: F.group_norm(x, 2, 1 + w, w), 4)),
+    later("batch_norm_1p", lambda: WithWeights(lambda x, w: F.batch_norm(x, torch.zeros(4), torch.ones(4), 1 + w, w, True), 4)),
+    later("layer_norm_of_table", lambda: WithTable(lambda x, t: F.layer_norm(x, (8,), t, t), 8)),
+    later("rms_norm_1p", lambda: WithWeights(lambda x, w: rms(x) * (1 + w), 8)),
+    later("rms_norm_of_rows", lambda: WithWeights(lambda x, w: rms(x) * w, 8, 1)),
+    later("mixed_by_weights", lambda: WithWeights(lambda x, w: x * w + x.flip(3) * (1 - w), 8)),
+    later("computed_for_rows", lambda: WithWeights(lambda x, w: x * w.exp()[:, None], 8)),
+    later("computed_for_channels", lambda: WithWeights(lambda x, w: F.prelu(x, w.sigmoid()) * (1 + w).view(1, -1, 1, 1), 4)),
+    later("filters_repeated", lambda: WithWeights(lambda x, w: F.conv2d(x, w.repeat(4, 1, 1, 1), groups=4), 1, 1, 3, 3)),
+    later("attention_heads_last", lambda: Rows(Heads("b n (d h)"))), later("attention_not_transposed", lambda: Rows(Heads("b h n d"))),
+    later("attention_of_channels", lambda: Rows(Heads("channels"), lambda made: made)),
 ) for k, v in each.items()}
+
+
+def rms(x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
+class Heads(nn.Module):
+    """Attention of two heads over rows of 4 numbers, whose heads lie otherwise than side by side."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.inner, self.how = nn.Linear(4, 24 if how == "channels" else 4), how
+
+    def split(self, x):
+        if self.how == "b n (d h)":
+            return x.view(x.shape[0], x.shape[1], -1, 2).permute(0, 3, 1, 2)
+        if self.how == "channels":  # as many a head as there are rows (El-Nouby et al. 2021)
+            return x.view(x.shape[0], x.shape[1], 2, -1).permute(0, 2, 3, 1)
+        return x.reshape(x.shape[0], 2, x.shape[1], -1)
+
+    def forward(self, x):
+        x = self.inner(x)
+        q, k, v = (self.split(each) for each in (x, x.tanh(), x.sin()))
+        made = (q @ k.transpose(-1, -2) / 2).softmax(-1) @ v
+        if self.how == "b n (d h)":
+            made = made.permute(0, 2, 3, 1)
+        if self.how == "channels":
+            made = made.permute(0, 3, 1, 2)
+        return made.reshape(x.shape)
+
+
+class Tokens(nn.Module):
+    """Rows of a table that is computed, scores of 11 words."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.table, self.scores, self.function = nn.Parameter(torch.randn(11, 8)), nn.Linear(8, 11), function
+
+    def forward(self, ids):
+        return self.scores(F.embedding(ids, self.function(self.table)))
+
+
+NETWORKS |= {"embedding_scaled": lambda: (Tokens(lambda table: table * 0.1), ("tokens", 11, 6), 11, (6,)),
+             "embedding_normalized": lambda: (Tokens(F.normalize), ("tokens", 11, 6), 11, (6,))}
 
 
 class SequenceFirst(nn.Module):
