@@ -35,9 +35,9 @@ std::string_view without_rank(std::string_view line) {
     return tag ? line.substr(tag->front().size()) : line;
 }
 
-void add_message(FileSamples& samples, Bytes size, Seconds one_way) {
+void add_message(FileSamples& samples, Bytes size, Seconds one_way, bool streamed) {
     samples.messages.push_back({size, one_way});
-    samples.collectives.push_back({std::string{message_kind}, 2, size, one_way, false});
+    samples.collectives.push_back({std::string{message_kind}, 2, size, one_way, false, 0, streamed});
 }
 
 void add_collective(FileSamples& samples, const CollectiveRow& row, const std::string& here) {

@@ -36,8 +36,8 @@ void each_line(std::string_view text, const std::string& origin, const Take& tak
         take(without_rank(line), fmt::format("{}:{}", origin, ++number));
 }
 
-/// One message from a rank to another.
-void add_message(FileSamples& samples, Bytes size, Seconds one_way);
+/// One message from a rank to another; `streamed`: as one of many in flight.
+void add_message(FileSamples& samples, Bytes size, Seconds one_way, bool streamed = false);
 
 /// `row` as the messages of a ring's rounds; InputError "here: ..." of a collective that is none.
 void add_collective(FileSamples& samples, const CollectiveRow& row, const std::string& here);

@@ -35,6 +35,8 @@ double conformal_deviation(std::vector<double> distances) {
     return *at / prices::ninety_percent;
 }
 
+double bounded_share(double share) { return std::min(share, 0.99 * share_limit); }
+
 namespace {
 
 // Nothing when the device has no peak of this type, or the problem neither operations nor bytes.
@@ -54,7 +56,7 @@ EfficiencyFit row(const std::string& kind, std::optional<Pass> pass, const std::
                   double wider_error) {
     double error = robust_deviation(log_fractions);
     if (log_fractions.size() < 3) error = std::max(error, wider_error);
-    return {{kind, pass, std::nullopt, std::exp(median(log_fractions)), std::min(error, 1.0), {}},
+    return {{kind, pass, std::nullopt, bounded_share(std::exp(median(log_fractions))), std::min(error, 1.0), {}},
             static_cast<std::int64_t>(log_fractions.size())};
 }
 

@@ -21,6 +21,10 @@ double conformal_deviation(std::vector<double> distances);
 /// The widest relative error that a machine file holds, 1000 %: a fit beyond it says nothing.
 inline constexpr double widest_error = 10;
 
+/// The share of a roofline that a machine file holds in place of `share`: less than `share_limit`. Where somebody else had
+/// the memory while its bandwidth was measured, and not while the kernels were, shares of 19 come out.
+double bounded_share(double share);
+
 struct EfficiencyFit {
     Efficiency row;  // without source
     std::int64_t samples = 0;

@@ -2,6 +2,9 @@
 #include "calibrate/message_places.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "calibrate/collective_times.hpp"
 #include "core/error.hpp"
@@ -10,8 +13,8 @@ namespace rehearse::calibrate {
 
 std::string name_of(const CollectiveRow& row) {
     if (row.kind == message_kind) return fmt::format("a message of {}", to_string(row.bytes));
-    return fmt::format("{} of {} among {} ranks on {} node{}", row.kind, to_string(row.bytes), row.ranks, row.hosts,
-                       row.hosts == 1 ? "" : "s");
+    return fmt::format("{} of {} among {} ranks on {} node{}{}{}", row.kind, to_string(row.bytes), row.ranks, row.hosts,
+                       row.hosts == 1 ? "" : "s", row.algorithm.empty() ? "" : " by ", row.algorithm);
 }
 
 std::string_view word_of(Between between) { return between == Between::nodes ? "nodes" : "devices"; }
@@ -47,11 +50,26 @@ Between between_of(const CollectiveRow& row, std::optional<Between> asked, const
                     row.ranks, row.hosts, row.hosts == 1 ? "" : "s", word_of(told), word_of(*asked)));
 }
 
-CollectiveRow placed(CollectiveRow row, Between between, const Machine& machine) {
-    if (row.hosts > 0) return row;
+std::vector<std::int64_t> numbers_of_nodes(std::int64_t ranks, const Machine& machine) {
     const std::int64_t each = devices_per_node(machine.nodes.front());
-    const bool full = row.ranks > node_count(machine) && each > 1 && row.ranks % each == 0;
-    row.hosts = between == Between::devices ? 1 : full ? row.ranks / each : row.ranks;
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t nodes = 2; nodes <= std::min(ranks, node_count(machine)); ++nodes) {
+        if (ranks % nodes == 0 && ranks / nodes <= each) numbers.push_back(nodes);
+    }
+    return numbers;
+}
+
+CollectiveRow placed(CollectiveRow row, Between between, const Machine& machine, const std::string& where) {
+    if (row.hosts > 0) return row;
+    row.hosts = 1;
+    if (between == Between::devices) return row;
+    const std::vector<std::int64_t> numbers = numbers_of_nodes(row.ranks, machine);
+    if (numbers.size() > 1) {
+        throw InputError(
+            fmt::format("{}: {} ranks may be on {} nodes of machine '{}', and the file does not tell: give --nodes N",
+                        where, row.ranks, fmt::join(numbers, " or "), machine.name));
+    }
+    row.hosts = numbers.empty() ? row.ranks : numbers.front();  // none: check_place says why
     return row;
 }
 

@@ -2,10 +2,12 @@
 // Where the ranks of a measured collective lie: on one node of a machine or on several; who predicts it there.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calibrate/read_samples.hpp"
 #include "core/machine.hpp"
@@ -27,10 +29,13 @@ Between between_of(const CollectiveRow& row, std::optional<Between> asked, const
                    const std::string& where);
 
 /// Returns `row` with its hosts. Where the file does not tell, messages between devices are of one node, and messages
-/// between nodes of one rank a node, or of full nodes where the machine has fewer nodes than there are ranks.
-CollectiveRow placed(CollectiveRow row, Between between, const Machine& machine);
+/// between nodes of as many nodes as share the ranks evenly. InputError "where: ..." where several numbers of nodes do.
+CollectiveRow placed(CollectiveRow row, Between between, const Machine& machine, const std::string& where);
 
-/// Names a collective as errors do: "all_reduce of 134.2 MB among 4 ranks on 1 node".
+/// Returns the numbers of nodes, two or more, that share `ranks` ranks evenly, none with more than its devices.
+std::vector<std::int64_t> numbers_of_nodes(std::int64_t ranks, const Machine& machine);
+
+/// Names a collective as errors do: "all_reduce of 134.2 MB among 4 ranks on 1 node by ring".
 std::string name_of(const CollectiveRow& row);
 
 /// Throws InputError "where: ..." where the machine has no such place for the ranks of `row`, whose hosts are known.

@@ -62,7 +62,11 @@ public:
             }
             if (words.size() < 2) return;
             const auto size = number_of(words[0]), value = number_of(words[1]);
-            if (!size || !value || !(*size > 0) || !(*value > 0)) return;
+            if (!size || !(*size > 0)) return;
+            if (!value || !(*value > 0)) {
+                samples_.skipped.push_back(fmt::format("{}: '{}' is no number above 0, with a point", here, words[1]));
+                return;
+            }
             decimals_ = decimals_of(words[1]);
             if (std::ranges::find(words, "Fail") != words.end()) {  // -c: the column "Validation"
                 samples_.skipped.push_back(fmt::format("{}: its validation failed: a time of nothing", here));
@@ -96,7 +100,7 @@ private:
             add_message(samples_, Bytes{size}, Seconds{value * 1e-6});
         } else if (titled("Bandwidth Test") && !many && !other) {
             const double one_way = titled("Bi-") ? value / 2 : value;  // both directions together
-            if (size >= window) add_message(samples_, Bytes{size}, Seconds{size / (one_way * 1e6)});
+            if (size >= window) add_message(samples_, Bytes{size}, Seconds{size / (one_way * 1e6)}, true);
         } else {
             throw InputError(
                 fmt::format("{}: '{}': of OSU, latency, bandwidth (of one pair that sends and receives, one or both "

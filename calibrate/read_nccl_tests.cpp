@@ -103,8 +103,13 @@ private:
                     fmt::format("{}: {} of {} columns: no time in place", here, words.size(), columns_));
                 continue;
             }
+            if (words[at] == "N/A") continue;  // not in place
             const auto time = number_of(words[at]);
-            if (!time || !(*time > 0)) continue;  // N/A: not in place
+            if (!time || !(*time > 0)) {
+                log_.skipped.push_back(
+                    fmt::format("{}: a time of '{}': right would be a number above 0, with a point", here, words[at]));
+                continue;
+            }
             const auto wrong = counts_wrong_ && words.size() > at + 3 ? number_of(words[at + 3]) : std::nullopt;
             if (wrong && *wrong > 0) {
                 log_.skipped.push_back(fmt::format("{}: {} wrong values: a time of nothing", here, *wrong));

@@ -21,6 +21,10 @@ struct CollectiveRow {
     Seconds time{};
     bool in_place = false;
     std::int64_t hosts = 0;  // that its ranks are on; 0: the benchmark does not tell
+    /// One of many messages that were in flight at a time (OSU's bandwidth): it shows what bytes take, and nothing of
+    /// where messages start.
+    bool streamed = false;
+    std::string algorithm{};  // by which a plan has it simulated; empty: nobody said it
 };
 
 struct FileSamples {

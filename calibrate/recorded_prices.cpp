@@ -36,7 +36,7 @@ std::optional<Efficiency> update_share(const std::vector<Sample>& prices, const 
     Efficiency row;
     row.kind = kind_of(first->problem.op);
     row.pass = Pass::update;
-    row.fraction = bytes / device.memory_bandwidth.value.value / seconds;
+    row.fraction = bounded_share(bytes / device.memory_bandwidth.value.value / seconds);
     row.error = error;
     return row;
 }

@@ -60,27 +60,12 @@ Seconds start_with(const std::vector<MessageSample>& sums, Bandwidth rate) {
     return Seconds{std::max(0.0, median(starts))};
 }
 
-// Each direction of what joins a device to switches of its node.
-Bandwidth carried(const Machine& machine) {
-    const NodeKind& node = machine.nodes.front();
-    const auto first = std::ranges::find(node.vertices, VertexKind::device, &Vertex::kind);
-    const auto device = static_cast<int>(first - node.vertices.begin());
-    Bandwidth to_switches{}, all{};
-    for (const NodeLink& link : node.links) {
-        if (link.a != device && link.b != device) continue;
-        const Vertex& other = node.vertices[static_cast<std::size_t>(link.a == device ? link.b : link.a)];
-        all += link.bandwidth.value;
-        if (other.kind == VertexKind::bridge && other.bridge == BridgeKind::nvlink) to_switches += link.bandwidth.value;
-    }
-    return to_switches > Bandwidth{} ? to_switches : all;
-}
-
 }  // namespace
 
 bool summed_by_switches(const Machine& machine, const CollectiveRow& row, const CollectiveTime& time) {
     Asked ask{machine, time};
     if (row.kind != "all_reduce" || !ask.has_switches()) return false;
-    const Bandwidth rate = carried(machine);
+    const Bandwidth rate = reaches_switches(machine.nodes.front());
     return (ask.with(row, rate, Seconds{1}) - ask.with(row, rate, {})).value > 0.5 &&
            (ask.with_messages_of(row, Seconds{1}) - ask.with_messages_of(row, {})).value < 0.5;
 }
@@ -88,7 +73,7 @@ bool summed_by_switches(const Machine& machine, const CollectiveRow& row, const 
 // What is left of each of them is some times the latency, and bytes at the rate.
 Machine with_switch_sums(Machine machine, const std::vector<CollectiveRow>& rows, const CollectiveTime& time,
                          const std::string& where) {
-    const Bandwidth most = carried(machine);
+    const Bandwidth most = reaches_switches(machine.nodes.front());
     const Bandwidth slow = most * 0.1, slower = slow * 0.5;  // so that links beside them do not tell
     Asked ask{machine, time};
     std::vector<MessageSample> sums;
@@ -99,14 +84,20 @@ Machine with_switch_sums(Machine machine, const std::vector<CollectiveRow>& rows
         const Seconds known = once + once - twice;
         sums.push_back({Bytes{bytes / latencies}, std::max(instant, (row.time - known) * (1 / latencies))});
     }
-    const PieceFit fit = fit_pieces(sums, 1);
     const SwitchSums before = *switches_of(machine).front();
+    const bool one = of_one_size(sums);  // which cannot tell both
+    const PieceFit fit = one ? line_from(sums, before.latency.value) : fit_pieces(sums, 1);
     MessagePiece line = fit.pieces.front();
     const bool keeps_rate = !tells_rate(sums, line.rate, fit.error) && !tells_rate(sums, before.rate.value, fit.error);
     const bool keeps_latency =
-        !tells_start(sums, line.overhead, fit.error) && !tells_start(sums, before.latency.value, fit.error);
-    if (!fit.grows && !keeps_rate)
-        throw InputError(fmt::format("{}: the time of all-reduces does not grow with their size", where));
+        one ? !keeps_rate
+            : !tells_start(sums, line.overhead, fit.error) && !tells_start(sums, before.latency.value, fit.error);
+    if (!fit.grows && !keeps_rate) {
+        throw InputError(one ? fmt::format("{}: {}: one size was measured, in less time than the {} that the switches "
+                                           "of machine '{}' take for a sum: give other sizes, too",
+                                           where, name_of(rows.front()), to_string(before.latency.value), machine.name)
+                             : fmt::format("{}: the time of all-reduces does not grow with their size", where));
+    }
     if (keeps_rate) line = {{}, start_with(sums, before.rate.value), before.rate.value, {}};
     if (keeps_latency) line = {{}, before.latency.value, rate_from(sums, before.latency.value), {}};
     if (line.rate > most * contradiction) {
@@ -115,6 +106,7 @@ Machine with_switch_sums(Machine machine, const std::vector<CollectiveRow>& rows
             "say between what the messages were (--between)",
             where, to_string(line.rate), to_string(most), machine.name));
     }
+    line.rate = std::min(line.rate, most);
     const std::string source =
         fmt::format("measured, {}, {} samples, residual {:.1f} %", where, rows.size(), 100 * fit.error);
     for (SwitchSums* result : switches_of(machine)) {

@@ -15,8 +15,8 @@ namespace rehearse::calibrate {
 bool summed_by_switches(const Machine& machine, const CollectiveRow& row, const CollectiveTime& time);
 
 /// Returns `machine` with the rate and the latency of its switches such that `time` gives back `rows`, of which
-/// summed_by_switches says so. InputError "where: ..." where there are fewer than two sizes, times do not grow with
-/// them, or the rate is more than the links of a device carry.
+/// summed_by_switches says so. Of one size the latency stays. InputError "where: ..." where times do not grow with
+/// sizes, or the rate is more than the links of a device carry.
 Machine with_switch_sums(Machine machine, const std::vector<CollectiveRow>& rows, const CollectiveTime& time,
                          const std::string& where);
 

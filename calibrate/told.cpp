@@ -2,7 +2,10 @@
 #include "calibrate/told.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+
+#include "calibrate/fit.hpp"
 
 namespace rehearse::calibrate {
 
@@ -34,6 +37,22 @@ Bandwidth rate_from(std::span<const MessageSample> samples, Seconds start, Bytes
         square += size * size;
     }
     return Bandwidth{product > 0 ? square / product : std::numeric_limits<double>::infinity()};
+}
+
+bool of_one_size(std::span<const MessageSample> samples) {
+    return std::ranges::all_of(samples, [&](const MessageSample& each) { return each.size == samples.front().size; });
+}
+
+PieceFit line_from(std::span<const MessageSample> samples, Seconds start) {
+    PieceFit fit;
+    const Bandwidth rate = rate_from(samples, start);
+    fit.pieces = {{{}, start, rate, {}}};
+    fit.samples = std::ssize(samples);
+    fit.grows = std::isfinite(rate.value);
+    std::vector<double> residuals;
+    for (const MessageSample& each : samples) residuals.push_back(each.one_way / (start + each.size / rate) - 1);
+    fit.error = robust_deviation(residuals);
+    return fit;
 }
 
 }  // namespace rehearse::calibrate

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "calibrate/pieces.hpp"
 #include "calibrate/samples.hpp"
 
 namespace rehearse::calibrate {
@@ -21,5 +22,10 @@ bool tells_rate(std::span<const MessageSample> samples, Bandwidth rate, double r
 /// Least squares of the relative residuals of a line that starts at `start`, through messages of `up_to` or less; 0: of
 /// all.
 Bandwidth rate_from(std::span<const MessageSample> samples, Seconds start, Bytes up_to = {});
+
+/// Whether all of them have one size, so that either the start or the rate has to be known.
+bool of_one_size(std::span<const MessageSample> samples);
+/// The line of rate_from(samples, start); it does not grow where they take no longer than `start`.
+PieceFit line_from(std::span<const MessageSample> samples, Seconds start);
 
 }  // namespace rehearse::calibrate

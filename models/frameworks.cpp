@@ -19,7 +19,8 @@ namespace rehearse::models {
 namespace {
 
 constexpr std::array words{
-    FrameworkWord{"allreduce", "how gradients are summed, unless the plan says it", true},
+    FrameworkWord{"allreduce", "how gradients are summed, unless the plan says it; own: by the machine's library",
+                  true},
     FrameworkWord{"bucket", "gradients that are sent together, unless the plan says it", true},
     FrameworkWord{"first", "the first of these, unless the plan says it", true},
     FrameworkWord{"overlap", "whether sums go on beside the backward pass, unless the plan says it", true},
@@ -35,6 +36,7 @@ constexpr std::array words{
     FrameworkWord{"software", "of models/software.toml: values cross memory as often as under it"},
     FrameworkWord{"memory", "whose accounting decoders' memory follows: megatron-core"},
     FrameworkWord{"issue", "that the host takes for a pass of an operator: kernels come no faster"},
+    FrameworkWord{"issue_error", "how far hosts differ in it, one standard deviation: needed beside any of these"},
     FrameworkWord{"issue_convolution", "the same of convolutions; without it as others"},
     FrameworkWord{"issue_product", "the same of dense layers and attention; without it as others"},
     FrameworkWord{"issue_normalization", "the same of normalizations; without it as others"},

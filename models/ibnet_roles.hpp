@@ -80,7 +80,7 @@ inline std::int64_t most_cards(const Text& text) {
     return static_cast<std::int64_t>(most);
 }
 
-/// Ports down over ports up of the switches for which `below` and `above` count their ports.
+/// What goes down over what goes up from the switches for which `below` and `above` say what links carry.
 template <typename Below, typename Above>
 double taper(const Text& text, const Below& below, const Above& above) {
     double down = 0, up = 0;

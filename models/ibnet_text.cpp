@@ -113,6 +113,7 @@ private:
         } else if (peer.starts_with("S")) {
             Trunk& trunk = current_->others[peer];
             ++trunk.ports;
+            trunk.unknown += rate == 0 ? 1 : 0;
             trunk.rate += rate;
         }
     }

@@ -13,7 +13,7 @@ namespace rehearse::models::ibnet {
 
 /// What leads from a switch to another: ports, and what they carry together in bytes a second.
 struct Trunk {
-    std::int64_t ports = 0;
+    std::int64_t ports = 0, unknown = 0;  // unknown: ports of which the text says no rate that is known
     double rate = 0;
 };
 struct Switch {

@@ -22,6 +22,9 @@ constexpr std::array top{
 constexpr std::array device{
     MachineKey{"name", "name", "that nodes call it by"},
     MachineKey{"like", "name", "a device of `models/devices.toml`; what else this table gives comes before that"},
+    MachineKey{"known_as", "name",
+               "without `like`: the device of `models/devices.toml` that it is, though all its figures stand here; "
+               "`calibrate` writes it"},
     MachineKey{"memory", "size", "of one device"},
     MachineKey{"memory_bandwidth", "bandwidth", "read and written together"},
     MachineKey{"launch", "time", "that a kernel takes at the least"},
@@ -161,7 +164,8 @@ constexpr std::array link{
     source,
 };
 constexpr std::array switch_sums{
-    MachineKey{"rate", "bandwidth", "at which a device's data go through them, each direction"},
+    MachineKey{"rate", "bandwidth",
+               "at which a device's data go through them, each direction; no more than its links to them"},
     MachineKey{"latency", "time", "of a whole all-reduce"},
     source,
 };
@@ -174,7 +178,8 @@ constexpr std::array fabric{
 constexpr std::array fat_tree{
     MachineKey{"down", "list of counts", "children below a switch of each level, nearest to the nodes first"},
     MachineKey{"taper", "list of numbers",
-               "above a level the bandwidth is that of the ports below over its number; default all 1"},
+               "above a level the bandwidth is that of the ports below over its number, at least 1; 1 of the last "
+               "level, which nothing is above; default all 1"},
     MachineKey{"cables", "list of counts",
                "above a switch of each level: routing is static, a message takes the cable that its card's number says "
                "(InfiniBand without adaptive routing); default: adaptive, all cables are one"},
@@ -202,7 +207,8 @@ constexpr std::array dragonfly_plus{
     source,
 };
 constexpr std::array fabric_sums{
-    MachineKey{"rate", "bandwidth", "at which a network card's data go through them, each direction"},
+    MachineKey{"rate", "bandwidth",
+               "at which a network card's data go through them, each direction; no more than the fabric's link"},
     MachineKey{"latency", "time", "of a whole all-reduce"},
     source,
 };
@@ -316,8 +322,9 @@ constexpr std::array tables{
                  "What links join. Bridges pass data on, devices and cards do not.", vertex},
     MachineTable{"[[node.link]]", "Full duplex: either `from` and `to`, or `all_pairs`.", link},
     MachineTable{"[node.switch_sums]",
-                 "The node's switches add what its devices send and copy the sum to all (NVLink SHARP). Sums inside "
-                 "such a node are left to them (`allreduce=direct`) unless the plan says otherwise.",
+                 "The node's switches add what its devices send and copy the sum to all (NVLink SHARP). Sums of "
+                 "three of them or more inside such a node are left to them (`allreduce=direct`) unless the plan says "
+                 "otherwise.",
                  switch_sums},
     MachineTable{
         "[fabric]",

@@ -49,6 +49,8 @@ Machine load_machine(const std::string& name_or_file);
 
 /// An entry of models/software.toml. InputError names those that there are.
 Software load_software(const std::string& name);
+/// That of a machine that names none.
+inline constexpr std::string_view generic_software = "generic";
 Machine parse_machine(std::string_view toml, const std::string& origin);
 
 /// What hwloc sees of this host: cores as devices of class "core", memory, caches. Peak, memory bandwidth, messaging

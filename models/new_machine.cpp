@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/quoting.hpp"
 #include "core/text.hpp"
+#include "models/reader/machine_files.hpp"
 
 namespace rehearse::models {
 
@@ -87,7 +89,7 @@ void add_links(std::string& text, const NewMachine& m) {
 }
 
 void add_fabric(std::string& text, const NewMachine& m) {
-    if (m.nodes == 1) return;
+    if (m.nodes.value == 1) return;
     const auto to = std::back_inserter(text);
     fmt::format_to(to, "\n[fabric]\nlink = {}\nlatency = {}\nhop_latency = {}\n", sourced(m.nic),
                    sourced("\"1us\"", ""), sourced("\"130ns\"", ""));
@@ -109,11 +111,49 @@ void add_fabric(std::string& text, const NewMachine& m) {
         fmt::format_to(to, "rails = \"{}\"\n", m.rails == NewMachine::Rails::joined ? "joined" : "separate");
 }
 
-void add_messaging(std::string& text, const char* where, double overhead_us, double fraction) {
-    fmt::format_to(std::back_inserter(text),
-                   "\n[messaging.{}]\noverhead = {}\nfraction = {}\nreduce = {}\nerror = 0.3\n", where,
-                   sourced(fmt::format("\"{}us\"", overhead_us), ""), sourced(fmt::format("{}", fraction), ""),
-                   sourced("\"400GBps\"", ""));
+// As the shipped machines have it of cards whose copies nobody measured.
+std::string reduce_of(const NewMachine& m) {
+    constexpr double accesses = 3, share = 0.85;
+    const auto device = catalogued_device(m.device);
+    if (!device) return sourced("\"400GBps\"", "");  // the reader names the devices that there are
+    const double gigabytes = std::round(device->memory_bandwidth.value.value * share / accesses / 1e9);
+    return sourced(fmt::format("\"{}GBps\"", gigabytes), "three accesses a byte at 0.85 of the memory bandwidth");
+}
+
+void add_messaging(std::string& text, const NewMachine& m, const char* where, double overhead_us, double fraction) {
+    fmt::format_to(
+        std::back_inserter(text), "\n[messaging.{}]\noverhead = {}\nfraction = {}\nreduce = {}\nerror = 0.3\n", where,
+        sourced(fmt::format("\"{}us\"", overhead_us), ""), sourced(fmt::format("{}", fraction), ""), reduce_of(m));
+}
+
+/// What NVLink switches sum of each byte that a device's NVLinks carry (NVLS), by NCCL's own tuning.
+struct Summing {
+    std::string_view device;
+    double share;  // of the links' data rate
+    std::string_view source;
+};
+constexpr std::string_view by_hopper =
+    "20.6 GB/s of each NVLink of 25 GB/s (NCCL's src/graph/topo.h), 0.85 of it by NVLS on Hopper (src/graph/tuning.cc, "
+    "2.28)";
+constexpr std::string_view by_blackwell =
+    "40.1 GB/s of each NVLink of 50 GB/s (NCCL's src/graph/topo.h), 0.74 of it by NVLS on Blackwell "
+    "(src/graph/tuning.cc, 2.28)";
+constexpr double on_hopper = 20.6 / 25 * 0.85, on_blackwell = 40.1 / 50 * 0.74;
+constexpr std::array summing{Summing{"h100", on_hopper, by_hopper}, Summing{"h200", on_hopper, by_hopper},
+                             Summing{"gh200", on_hopper, by_hopper}, Summing{"b200", on_blackwell, by_blackwell},
+                             Summing{"gb200", on_blackwell, by_blackwell}};
+
+bool is_switched(const NewMachine& m) { return m.switched && m.device_link && m.devices.value > 1; }
+
+// Nothing where no switch joins the devices, or theirs do not sum.
+std::string sums_of(const NewMachine& m) {
+    const auto known =
+        std::ranges::find_if(summing, [&](const Summing& each) { return m.device.starts_with(each.device); });
+    if (!is_switched(m) || known == summing.end()) return "";
+    const double gigabytes = std::round(m.device_link->value.value * known->share / 1e9);
+    return fmt::format("\n[node.switch_sums]\nrate = {}\nlatency = {}\n",
+                       sourced(fmt::format("\"{}GBps\"", gigabytes), std::string{known->source}),
+                       sourced("\"25us\"", "NVLS inside a node, NCCL's src/graph/tuning.cc (2.28)"));
 }
 
 }  // namespace
@@ -132,11 +172,26 @@ Bandwidth port_rate(const std::string& text) {
     }
 }
 
+namespace {
+
+void check_tapers(const NewMachine& m) {
+    if (m.taper.size() > m.tree.value.size())
+        throw InputError(fmt::format("{} tapers of a tree of {} levels", m.taper.size(), m.tree.value.size()));
+    for (const double taper : m.taper) {
+        if (!(taper >= 1)) throw InputError(fmt::format("taper {}: at least 1", taper));
+    }
+    if (m.taper.size() == m.tree.value.size() && !m.taper.empty() && m.taper.back() != 1)
+        throw InputError(
+            fmt::format("taper {} of the last level, which nothing is above: 1, or one level more", m.taper.back()));
+}
+
+}  // namespace
+
 void check(const NewMachine& m) {
     const auto positive = [](const char* what, double value) {
         if (!(value > 0)) throw InputError(fmt::format("{} {}: more than 0", what, value));
     };
-    positive("nodes", static_cast<double>(m.nodes));
+    positive("nodes", static_cast<double>(m.nodes.value));
     positive("devices a node", static_cast<double>(m.devices.value));
     positive("processors a node", static_cast<double>(m.processors));
     positive("network cards a node", static_cast<double>(m.nics.value));
@@ -149,9 +204,9 @@ void check(const NewMachine& m) {
                                          m.devices.value));
     }
     const double held = std::accumulate(m.tree.value.begin(), m.tree.value.end(), 1.0, std::multiplies<>{});
-    if (!m.tree.value.empty() && held < static_cast<double>(m.nodes))
+    if (!m.tree.value.empty() && held < static_cast<double>(m.nodes.value))
         throw InputError(fmt::format("a tree of {} has places for {} nodes, not for {}", fmt::join(m.tree.value, " x "),
-                                     held, m.nodes));
+                                     held, m.nodes.value));
     if (m.rails != NewMachine::Rails::none && m.tree.value.empty())
         throw InputError("rails of one switch: say how many nodes hang on a switch of a rail, like --tree 32");
     if (m.groups) {
@@ -161,17 +216,13 @@ void check(const NewMachine& m) {
         if (!m.tree.value.empty() || m.rails != NewMachine::Rails::none)
             throw InputError(
                 "a fabric is a tree or a dragonfly+, not both: leave --tree and --rails out, or the groups");
-        if (g.groups < 1 || g.leaves < 1 || g.nodes < 1 || places < static_cast<double>(m.nodes))
+        if (g.groups < 1 || g.leaves < 1 || g.nodes < 1 || places < static_cast<double>(m.nodes.value))
             throw InputError(fmt::format("a dragonfly+ of {} x {} x {} has places for {} nodes, not for {}", g.groups,
-                                         g.leaves, g.nodes, places, m.nodes));
+                                         g.leaves, g.nodes, places, m.nodes.value));
         positive("links of a leaf to its spines", g.up.value.value);
         positive("links between two groups", g.global.value.value);
     }
-    if (m.taper.size() > m.tree.value.size())
-        throw InputError(fmt::format("{} tapers of a tree of {} levels", m.taper.size(), m.tree.value.size()));
-    for (const double taper : m.taper) {
-        if (!(taper >= 1)) throw InputError(fmt::format("taper {}: at least 1", taper));
-    }
+    check_tapers(m);
     for (const std::int64_t children : m.tree.value) positive("children of a switch", static_cast<double>(children));
     const auto all_there = [&](const char* what, const std::vector<std::int64_t>& at, std::int64_t count) {
         if (!at.empty() && (std::ssize(at) != count || std::ranges::max(at) >= m.processors))
@@ -182,30 +233,39 @@ void check(const NewMachine& m) {
     all_there("network cards", m.nic_at, m.nics.value);
 }
 
+std::vector<std::string> notes_of(const NewMachine& machine) {
+    std::vector<std::string> notes = machine.notes;
+    if (!sums_of(machine).empty())
+        notes.emplace_back(
+            "[node.switch_sums]: the NVLink switches of these devices sum all-reduces (NVLS), as NCCL's own tuning has "
+            "them; leave the table out where NCCL_NVLS_ENABLE=0");
+    return notes;
+}
+
 std::string to_toml(const NewMachine& m) {
     check(m);
-    const bool switched = m.switched && m.device_link && m.devices.value > 1;
     std::string text =
         "# Made by rehearse machine new. Figures that say \"assumed\" are nobody's: put what you know in their "
         "place.\n";
-    for (const std::string& note : m.notes) text += fmt::format("# {}.\n", printable(note));
+    for (const std::string& note : notes_of(m)) text += fmt::format("# {}.\n", printable(note));
     text += fmt::format(
         "schema = \"rehearse.machine/1\"\nname = \"{}\"\nsummary = \"{} node{} of {} {}\"\n\n"
         "[[device]]\nname = \"{}\"\nlike = \"{}\"\n\n"
         "[[node]]\nname = \"node\"\ncount = {}\ndevices = [{{ class = \"{}\", name = \"gpu\", count = {} }}]\n",
-        m.name, m.nodes, m.nodes == 1 ? "" : "s", m.devices.value, m.device, m.device, m.device, m.nodes, m.device,
-        m.devices.value);
+        m.name, m.nodes.value, m.nodes.value == 1 ? "" : "s", m.devices.value, m.device, m.device, m.device,
+        m.nodes.value, m.device, m.devices.value);
     const auto to = std::back_inserter(text);
-    if (m.nodes > 1) fmt::format_to(to, "nics = [{{ name = \"nic\", count = {} }}]\n", m.nics.value);
+    if (m.nodes.value > 1) fmt::format_to(to, "nics = [{{ name = \"nic\", count = {} }}]\n", m.nics.value);
     fmt::format_to(to, "bridges = [{{ name = \"cpu\", kind = \"processor\"{} }}{}]\n",
                    m.processors > 1 ? fmt::format(", count = {}", m.processors) : "",
-                   switched ? ", { name = \"nvswitch\", kind = \"nvlink\" }" : "");
+                   is_switched(m) ? R"(, { name = "nvswitch", kind = "nvlink" })" : "");
     NewMachine linked = m;
-    if (m.nodes == 1) linked.nic_at.assign(static_cast<std::size_t>(m.nics.value), -1);
+    if (m.nodes.value == 1) linked.nic_at.assign(static_cast<std::size_t>(m.nics.value), -1);
     add_links(text, linked);
+    text += sums_of(m);
     add_fabric(text, m);
-    add_messaging(text, "inside", 7.7, 0.85);
-    if (m.nodes > 1) add_messaging(text, "across", 5.5, 0.92);
+    add_messaging(text, m, "inside", 7.7, 0.85);
+    if (m.nodes.value > 1) add_messaging(text, m, "across", 5.5, 0.92);
     return text;
 }
 

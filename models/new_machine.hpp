@@ -24,7 +24,7 @@ struct Answer {
 /// Large: one member a question.
 struct NewMachine {
     std::string name = "my-cluster";
-    std::int64_t nodes = 1;
+    Answer<std::int64_t> nodes{1};
     std::string device = "h100-sxm";  // of models/devices.toml
     Answer<std::int64_t> devices{1};  // a node
     /// Between every two devices; switched: of each device to the node's switches. Absent: by the processors alone.
@@ -43,7 +43,7 @@ struct NewMachine {
     std::vector<std::int64_t> device_at{};     // processor by device; empty: shared out evenly
     std::vector<std::int64_t> nic_at{};        // by NIC
     Answer<std::vector<std::int64_t>> tree{};  // children below a switch of each level, nodes first; empty: one switch
-    std::vector<double> taper{};               // of each level; empty: none blocks
+    std::vector<double> taper{};               // bandwidth down over bandwidth up of each level; empty: none blocks
     /// Where card k of every node hangs on switches of its own: of what machine files call rails.
     enum class Rails { none, joined, separate };
     Rails rails = Rails::none;
@@ -59,6 +59,8 @@ struct NewMachine {
 
 /// InputError for answers that cannot be together.
 void check(const NewMachine& machine);
+/// `machine.notes`, and what the file says besides of its own accord.
+std::vector<std::string> notes_of(const NewMachine& machine);
 /// The file, which parse_machine takes. Figures without a source say "assumed".
 std::string to_toml(const NewMachine& machine);
 

@@ -163,17 +163,38 @@ bool joined(const Text& text, const Places& places) {
     return false;
 }
 
+/// What links carry: their rates where the text says one of each, else how many ports they are.
+class Widths {
+public:
+    explicit Widths(const Text& text) : text_(text) {
+        by_rate_ = std::ranges::all_of(text.cards, [](const auto& each) { return each.second.rate > 0; });
+        for (const auto& [name, each] : text.switches) {
+            for (const auto& [other, trunk] : each.others) by_rate_ = by_rate_ && trunk.unknown == 0;
+        }
+    }
+    double of(const ibnet::Trunk& trunk) const { return by_rate_ ? trunk.rate : static_cast<double>(trunk.ports); }
+    double of_cards(const Switch& each) const {
+        double sum = 0;
+        for (const std::string& card : each.cards) sum += by_rate_ ? text_.cards.at(card).rate : 1;
+        return sum;
+    }
+
+private:
+    const Text& text_;
+    bool by_rate_ = true;
+};
+
 void take_tree(NewMachine& machine, const Text& text, const Roles& roles, std::int64_t below, std::int64_t rails) {
     const std::int64_t leaves = std::max<std::int64_t>(1, std::ssize(roles.leaves()) / rails);
     const bool three_levels = std::ranges::any_of(
         text.switches, [&](const auto& each) { return !roles.leaf(each.first) && roles.group(each.first) < 0; });
+    const Widths width{text};
     const double first = taper(
-        text, [](const auto&, const Switch& each) { return static_cast<double>(each.cards.size()); },
+        text, [&](const auto&, const Switch& each) { return width.of_cards(each); },
         [&](const std::string& name, const Switch& each) {
-            double ports = 0;
-            for (const auto& [other, trunk] : each.others)
-                ports += roles.leaf(name) ? static_cast<double>(trunk.ports) : 0;
-            return ports;
+            double up = 0;
+            for (const auto& [other, trunk] : each.others) up += roles.leaf(name) ? width.of(trunk) : 0;
+            return up;
         });
     machine.tree = {{below}, tool};
     machine.taper = {first};
@@ -181,22 +202,23 @@ void take_tree(NewMachine& machine, const Text& text, const Roles& roles, std::i
     const bool above = leaves > 1 || machine.rails == NewMachine::Rails::joined;
     if (three_levels && roles.groups() > 1 && rails == 1) {
         const auto spine = [&](const std::string& name) { return !roles.leaf(name) && roles.group(name) >= 0; };
-        const auto ports = [&](bool down) {
+        const auto links = [&](bool down) {
             return [&, down](const std::string& name, const Switch& each) {
-                double count = 0;
+                double sum = 0;
                 for (const auto& [other, trunk] : each.others) {
                     if (spine(name) && text.switches.contains(other) && roles.leaf(other) == down)
-                        count += static_cast<double>(trunk.ports);
+                        sum += width.of(trunk);
                 }
-                return count;
+                return sum;
             };
         };
         machine.tree.value = {below, roles.leaves_of_a_group(), roles.groups()};
-        machine.taper = {first, taper(text, ports(true), ports(false)), 1};
+        machine.taper = {first, taper(text, links(true), links(false)), 1};
     } else if (above) {
         machine.tree.value.push_back(leaves);
         machine.taper.push_back(1);
     }
+    machine.taper.back() = 1;  // nothing is above the last level
     if (machine.tree.value.size() == 1 && machine.rails == NewMachine::Rails::none) {
         machine.tree.value.clear();
         machine.taper.clear();
@@ -221,9 +243,10 @@ NewMachine with_ibnetdiscover(NewMachine machine, std::string_view text_of_tool,
         machine.notes.push_back(fmt::format("{}: {} of each node, though a node has {} network cards by {}", tool,
                                             ports_text(each), machine.nics.value, machine.nics.source));
     const std::int64_t found = nodes.empty() ? (std::ssize(text.cards) + each - 1) / each : std::ssize(nodes);
-    if (machine.nodes > 1 && machine.nodes != found)
-        machine.notes.push_back(fmt::format("{}: {} nodes, of which {} are taken as told", tool, found, machine.nodes));
-    if (machine.nodes == 1) machine.nodes = found;
+    if (machine.nodes.source.empty()) machine.nodes = {found, tool};
+    if (machine.nodes.value != found)
+        machine.notes.push_back(
+            fmt::format("{}: {} nodes, of which {} are taken as told", tool, found, machine.nodes.value));
     const std::int64_t rails = places.empty() ? 1 : rails_of(text, places);
     machine.rails = rails == 1             ? NewMachine::Rails::none
                     : joined(text, places) ? NewMachine::Rails::joined

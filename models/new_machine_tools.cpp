@@ -225,15 +225,23 @@ std::int64_t processor_of_nic(const Matrix& matrix, const Row& nic, NewMachine& 
 NewMachine with_nvidia_topology(NewMachine machine, std::string_view text, const std::string& origin) {
     const Matrix matrix = matrix_in(text, origin);
     const std::string source = "nvidia-smi topo -m";
-    machine.device_at = processors_of(matrix);
-    machine.devices = {std::ssize(machine.device_at), source};
-    machine.processors = 1 + std::ranges::max(machine.device_at);
-    machine.nic_at.clear();
-    for (const Row& row : matrix.rows) {
-        if (!is_gpu(row.name)) machine.nic_at.push_back(processor_of_nic(matrix, row, machine));
+    std::vector<std::int64_t> devices = processors_of(matrix);
+    const std::int64_t processors = 1 + std::ranges::max(devices);
+    const bool lists_nics = std::ranges::any_of(matrix.rows, [](const Row& row) { return !is_gpu(row.name); });
+    // Network cards that another tool told are at processors of that tool's numbers, and so are its devices.
+    const bool keeps_places = !lists_nics && !machine.nic_at.empty() && machine.device_at.size() == devices.size();
+    machine.devices = {std::ssize(devices), source};
+    if (!keeps_places) {
+        machine.device_at = std::move(devices);
+        if (lists_nics || processors != machine.processors) machine.nic_at.clear();
+        machine.processors = processors;
     }
-    machine.nics = {std::ssize(machine.nic_at), source};
-    if (machine.nic_at.empty()) machine.nics = {1, ""};
+    if (lists_nics) {
+        for (const Row& row : matrix.rows) {
+            if (!is_gpu(row.name)) machine.nic_at.push_back(processor_of_nic(matrix, row, machine));
+        }
+        machine.nics = {std::ssize(machine.nic_at), source};
+    }
     link_devices(machine, matrix, source);
     return machine;
 }

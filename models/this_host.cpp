@@ -182,7 +182,7 @@ Machine load_this_host() {
     const Host now = host_now();
     if (measured == now) {
         for (DeviceClass& device : machine.classes)
-            for (auto& [problem, sample] : device.measured) sample.here = true;
+            for (auto& [problem, sample] : device.measured) sample.basis = Basis::measured_here;
         return machine;
     }
     const auto line = host ? host.node()->source().begin.line : 1;

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/reader/machine_charge.hpp"
 
-#include "core/file.hpp"
-#include "models/models.hpp"
-#include "models/reader/machine_extends.hpp"
-#include "models/reader/machine_files.hpp"
-#include "models/this_host.hpp"
-
 namespace rehearse::models {
 namespace {
 
@@ -33,24 +27,6 @@ std::optional<Charge> parse_charge(Reader& top) {
     for (const Reader& reader : table->tables("queue", "charge: queue")) charge.queues.push_back(parse_queue(reader));
     table->done();
     return charge;
-}
-
-std::optional<Charge> load_charge(const std::string& name_or_file) {
-    load_machine(name_or_file);  // says all that is wrong with it
-    if (name_or_file == this_host_name) return std::nullopt;
-    // A path may have an '@' of its own, a transport follows the last one.
-    for (const std::string& wanted : {name_or_file, name_or_file.substr(0, name_or_file.rfind('@'))}) {
-        if (const auto text = shipped_machine(wanted)) {
-            const Extended file{*text, wanted};
-            Reader top = file.reader();
-            return parse_charge(top);
-        }
-        if (!wanted.ends_with(".toml")) continue;
-        const Extended file{read_file(wanted), wanted};
-        Reader top = file.reader();
-        return parse_charge(top);
-    }
-    return std::nullopt;
 }
 
 std::optional<Queue> longest_queue(const Charge& charge, std::int64_t nodes) {

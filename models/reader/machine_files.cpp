@@ -7,8 +7,11 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/machine_file.hpp"
 #include "models/machine_names.hpp"
 #include "models/models.hpp"
+#include "models/reader/machine_charge.hpp"
+#include "models/reader/machine_extends.hpp"
 #include "models/reader/machine_transport.hpp"
 #include "models/this_host.hpp"
 
@@ -69,5 +72,29 @@ Machine load_machine(const std::string& name_or_file) {
     throw InputError(fmt::format("unknown machine '{}'{}; choose one of {}, or give the path of a .toml file", wanted,
                                  did_you_mean(wanted, names), join(names)));
 }
+
+OtherTables other_tables(const std::string& name_or_file) {
+    load_machine(name_or_file);  // says all that is wrong with it
+    if (name_or_file == this_host_name) return {};
+    const auto tables_of = [](std::string_view text, const std::string& origin) {
+        const Extended file{text, origin};
+        Reader top = file.reader();
+        return OtherTables{parse_transports(top), parse_charge(top)};
+    };
+    // A path may have an '@' of its own, a transport follows the last one.
+    const std::size_t at = name_or_file.rfind('@');
+    for (const std::string& wanted : {name_or_file, name_or_file.substr(0, at)}) {
+        const auto text = shipped_machine(wanted);
+        if (!text && !wanted.ends_with(".toml")) continue;
+        OtherTables others = text ? tables_of(*text, wanted) : tables_of(read_file(wanted), wanted);
+        if (wanted != name_or_file)
+            std::erase_if(others.transports,
+                          [&](const Transport& each) { return each.name == name_or_file.substr(at + 1); });
+        return others;
+    }
+    return {};
+}
+
+std::optional<Charge> load_charge(const std::string& name_or_file) { return other_tables(name_or_file).charge; }
 
 }  // namespace rehearse::models

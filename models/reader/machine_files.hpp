@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/machine.hpp"
+
 namespace rehearse::models {
 
 struct MachineFile {
@@ -21,6 +23,8 @@ std::span<const MachineFile> mpi_files();
 std::span<const MachineFile> file_system_files();
 /// models/devices.toml: devices that several machines have.
 std::string_view device_catalog();
+/// One of them; nothing where it has no such device.
+std::optional<DeviceClass> catalogued_device(std::string_view name);
 /// models/software.toml: how software drives devices.
 std::string_view software_catalog();
 /// The text of a machine that ships with Rehearse.

@@ -144,7 +144,7 @@ Machine parse_machine_with(std::string_view text, const std::string& origin, std
         top.fail(fmt::format("{} nodes and no [fabric] between them", node_count(machine)));
     }
     parse_messagings(top, machine, detected);
-    parse_transports(top, machine, transport);
+    apply_transport(top, machine, parse_transports(top), transport);
     parse_in_situ(top, machine);
     for (const Reader& reader : top.tables("shared_cores", "shared_cores"))
         machine.shared_cores.push_back(parse_shared_cores(reader, machine));

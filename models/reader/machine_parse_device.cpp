@@ -48,13 +48,11 @@ double relative_error(Reader& reader) {
     return error;
 }
 
-// Above zero, and below what can only be a percentage: a kernel may exceed the roof where caches hold what it moves, or
-// where it multiplies less than its formula says (Winograd's). `of`: what it is a share of.
+// Above zero, and below what can only be a percentage. `of`: what it is a share of.
 double share_of(Reader& reader, std::string_view key, std::string_view of) {
-    constexpr double percent = 10;
     const double share = reader.number(key);
     if (share <= 0) reader.fail(key, fmt::format("{} must be above zero: it is a share of {}", key, of));
-    if (share >= percent)
+    if (share >= share_limit)
         reader.fail(key, fmt::format("{0} is {1}: it is a share of {2}, {3:g} for {1} %", key, share, of, share / 100));
     return share;
 }
@@ -262,22 +260,28 @@ std::optional<DeviceClass> catalogued(std::string_view name, std::vector<std::st
 
 }  // namespace
 
+std::optional<DeviceClass> catalogued_device(std::string_view name) {
+    std::vector<std::string> names;
+    return catalogued(name, names);
+}
+
 DeviceClass parse_device(Reader reader) {
     DeviceClass device;
     const std::string name = reader.text("name"), like = reader.text("like", "");
+    const std::string known_as = reader.text("known_as", "");
     reader.set_where(fmt::format("device '{}'", name));
-    if (!like.empty()) {
+    if (const std::string& asked = like.empty() ? known_as : like; !asked.empty()) {
         std::vector<std::string> names;
-        auto known = catalogued(like, names);
+        auto known = catalogued(asked, names);
         const std::vector<std::string_view> views(names.begin(), names.end());
         if (!known)
-            reader.fail("like", fmt::format("no device '{}' is known{}; there are {}", like, did_you_mean(like, views),
-                                            join(views)));
-        device = *std::move(known);
-        device.like = like;
-    } else if (!reader.has("memory")) {
-        reader.text("memory");  // says that it is missing
+            reader.fail(
+                like.empty() ? "known_as" : "like",
+                fmt::format("no device '{}' is known{}; there are {}", asked, did_you_mean(asked, views), join(views)));
+        if (!like.empty()) device = *std::move(known);
+        device.like = asked;
     }
+    if (like.empty() && !reader.has("memory")) reader.text("memory");  // says that it is missing
     device.name = name;
     parse_device(reader, device);
     return device;

@@ -51,6 +51,14 @@ FatTree fat_tree(Reader& reader, std::int64_t nodes) {
                     fmt::format("{} values of taper for {} levels of down: give one a level, 1 where nothing is "
                                 "saved",
                                 tree.taper.size(), tree.down.size()));
+    if (const auto least = std::ranges::min(tree.taper); least < 1)
+        reader.fail("taper", fmt::format("a taper of {}: at least 1, as more ports up than down carry no more than "
+                                         "those below bring",
+                                         least));
+    if (tree.taper.back() != 1)
+        reader.fail("taper", fmt::format("a taper of {} for the last level, which nothing is above: write 1, or the "
+                                         "level that is missing in down",
+                                         tree.taper.back()));
     if (reader.has("cables")) tree.cables = reader.counts("cables");
     if (!tree.cables.empty() && tree.cables.size() != tree.down.size())
         reader.fail("cables", fmt::format("{} values of cables for {} levels of down: give one a level",
@@ -131,6 +139,11 @@ Fabric parse_fabric(Reader reader, std::int64_t nodes) {
     fabric.hop_latency = reader.figure_if_given<Seconds>("hop_latency");
     if (auto sums = reader.table("switch_sums", "fabric: switch_sums")) {
         fabric.sums = {sums->figure<Bandwidth>("rate"), sums->figure<Seconds>("latency")};
+        const Bandwidth most = fabric.link.value;
+        if (most > Bandwidth{} && fabric.sums.rate.value > most)
+            sums->fail("rate", fmt::format("{} are more than the link of {} of a network card: switches sum no faster "
+                                           "than its data come",
+                                           to_string(fabric.sums.rate.value), to_string(most)));
         sums->done();
     }
     reader.done();
@@ -145,8 +158,11 @@ std::vector<MessagePiece> pieces(Reader& reader) {
     std::vector<Reader> rows = reader.tables("piece", "messaging: piece");
     for (std::size_t i = 0; i < rows.size(); ++i) {
         MessagePiece piece;
-        if (i + 1 < rows.size() || rows[i].has("up_to")) piece.up_to = rows[i].figure<Bytes>("up_to").value;
-        if (i > 0 && i + 1 < rows.size() && piece.up_to <= result.back().up_to)
+        const bool last = i + 1 == rows.size();
+        if (last && rows[i].has("up_to"))
+            rows[i].fail("up_to", "the last piece is of all larger messages: leave up_to out");
+        if (!last) piece.up_to = rows[i].figure<Bytes>("up_to").value;
+        if (i > 0 && !last && piece.up_to <= result.back().up_to)
             rows[i].fail("up_to", "pieces stand in the order of their sizes, each for larger messages than the last");
         const auto least = i > 0 ? Reader::Least::anything : Reader::Least::zero;
         piece.overhead = rows[i].figure<Seconds>("overhead", least).value;

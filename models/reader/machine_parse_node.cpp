@@ -177,6 +177,11 @@ NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool
     parse_links(reader, node, detected);
     if (auto sums = reader.table("switch_sums", fmt::format("node '{}': switch_sums", node.name))) {
         node.sums = {sums->figure<Bandwidth>("rate"), sums->figure<Seconds>("latency")};
+        const Bandwidth most = reaches_switches(node);
+        if (most > Bandwidth{} && node.sums.rate.value > most)
+            sums->fail("rate", fmt::format("{} are more than the {} that join a device to the switches: they sum no "
+                                           "faster than its data come",
+                                           to_string(node.sums.rate.value), to_string(most)));
         sums->done();
     }
     reader.done();

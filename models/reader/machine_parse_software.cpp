@@ -3,13 +3,12 @@
 #include <optional>
 
 #include "core/text.hpp"
+#include "models/models.hpp"
 #include "models/reader/machine_files.hpp"
 #include "models/reader/machine_parse.hpp"
 
 namespace rehearse::models {
 namespace {
-
-constexpr std::string_view unnamed = "generic";  // of a machine that names none
 
 // The entry of that name, or the names that there are.
 const toml::table* entry(std::string_view name, std::vector<std::string_view>& names) {
@@ -63,7 +62,7 @@ Software parse_software(Reader& top) {
     }
     static const toml::table none;
     Reader reader(none, "models/software.toml", "");
-    add_bases(reader, named ? top.text("software") : std::string{unnamed}, top, "software");
+    add_bases(reader, named ? top.text("software") : std::string{generic_software}, top, "software");
     return figures(std::move(reader));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/collectives/library.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 #include "models/reader/library_figures.hpp"
 #include "models/reader/machine_parse.hpp"
@@ -66,6 +67,7 @@ std::string software(const Machine& machine) {
 
 std::string device(const DeviceClass& device) {
     std::string out = fmt::format("\n[[device]]\nname = {}\n", in_quotes(device.name));
+    if (!device.like.empty()) out += fmt::format("known_as = {}\n", in_quotes(device.like));
     out += figure("memory", device.memory) + figure("memory_bandwidth", device.memory_bandwidth) +
            figure("launch", device.launch);
     if (device.model != nullptr) {
@@ -177,18 +179,36 @@ std::string messaging(std::string_view where, const Messaging& m) {
     const std::string figures = figure("overhead", m.overhead) + figure("fraction", m.fraction) +
                                 figure("reduce", m.reduce) + figure("request", m.request);
     if (figures.empty()) return "";
-    std::string out = fmt::format("\n[messaging.{}]\n{}error = {}\n{}", where, figures, m.error,
-                                  m.one_ring ? "one_ring = true\n" : "");
+    std::string out =
+        fmt::format("\n[{}]\n{}error = {}\n{}", where, figures, m.error, m.one_ring ? "one_ring = true\n" : "");
     for (const MessagePiece& piece : m.pieces) {
-        out += fmt::format("[[messaging.{}.piece]]\n", where);
+        out += fmt::format("[[{}.piece]]\n", where);
         if (piece.up_to.value > 0) out += fmt::format("up_to = {}\n", written(piece.up_to));
         out += fmt::format("overhead = {}\nrate = {}\nsource = {}\n", written(piece.overhead), written(piece.rate),
                            in_quotes(piece.source));
     }
     const Overlap& overlap = m.overlap;
     if (overlap.core_rate.source.empty()) return out;
-    return out + fmt::format("[messaging.{}.overlap]\n{}{}{}", where, figure("core_time", overlap.core_time),
+    return out + fmt::format("[{}.overlap]\n{}{}{}", where, figure("core_time", overlap.core_time),
                              figure("core_rate", overlap.core_rate), figure("delay", overlap.delay));
+}
+
+std::string transport(const Transport& t) {
+    const std::string head = fmt::format("transport.{}", in_quotes(t.name));
+    std::string out = fmt::format("\n[{}]\n", head) + figure("link", t.link) + figure("latency", t.latency) +
+                      figure("hop_latency", t.hop_latency);
+    if (t.inside) out += messaging(head + ".inside", *t.inside);
+    if (t.across) out += messaging(head + ".across", *t.across);
+    return out;
+}
+
+std::string charge(const Charge& charge) {
+    std::string out = fmt::format("\n[charge]\nunit = {}\n", in_quotes(charge.unit)) + figure("factor", charge.factor);
+    for (const Queue& queue : charge.queues)
+        out +=
+            fmt::format("[[charge.queue]]\nname = {}\nnodes = [{}, {}]\nwall = {}\nsource = {}\n",
+                        in_quotes(queue.name), queue.least, queue.most, written(queue.wall), in_quotes(queue.source));
+    return out;
 }
 
 std::string collectives(const Machine& machine) {
@@ -236,10 +256,18 @@ std::string to_toml(const Machine& machine) {
     out += software(machine);
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
-    out += fabric(machine.fabric) + messaging("inside", machine.inside) + messaging("across", machine.across);
+    out += fabric(machine.fabric) + messaging("messaging.inside", machine.inside) +
+           messaging("messaging.across", machine.across);
     out += collectives(machine) + in_situ(machine.in_situ);
     for (const SharedCores& one : machine.shared_cores) out += shared_cores(one);
     for (const StorageTier& tier : machine.storage) out += storage(tier);
+    return out;
+}
+
+std::string to_toml(const Machine& machine, const OtherTables& others) {
+    std::string out = to_toml(machine);
+    for (const Transport& each : others.transports) out += transport(each);
+    if (others.charge) out += charge(*others.charge);
     return out;
 }
 

@@ -98,6 +98,18 @@ TEST(Apply, WritesAMachineThatCanBeReadHoweverDisturbedItsMessagesWere) {
     EXPECT_EQ(models::parse_machine(models::to_toml(host), "written.toml").inside.error, widest_error);
 }
 
+// So does one who takes the memory while its bandwidth is measured, and is gone when the kernels are.
+TEST(Apply, WritesAMachineThatCanBeReadHoweverSlowItsMemoryWas) {
+    Samples samples = planted();
+    samples.figures.peak.median = Flops{1e3} / Seconds{1};
+    samples.figures.memory_bandwidth.median = Bandwidth{1e3};
+    Machine host = apply(two_cores(), samples);
+    host.classes[0].memory = {Bytes{64e9}, "data sheet"};
+    const Machine read = models::parse_machine(models::to_toml(host), "written.toml");
+    ASSERT_FALSE(read.classes[0].efficiencies.empty());
+    EXPECT_DOUBLE_EQ(read.classes[0].efficiencies[0].fraction, 9.9);
+}
+
 TEST(Apply, LeavesALinkOfADataSheetAsItIs) {
     Machine host = two_cores();
     host.nodes[0].links[1].bandwidth = {8_GBps, "data sheet"};

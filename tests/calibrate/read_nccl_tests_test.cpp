@@ -56,6 +56,18 @@ TEST(ReadNcclTests, KnowsATestOfManyRanksByItsLargestRow) {
     EXPECT_DOUBLE_EQ(samples.messages.at(2).one_way.value, 1e-6);  // 15 rounds in 15 us
 }
 
+// A locale writes 12,5; N/A is no time in place.
+TEST(ReadNcclTests, CountsTimesThatItCannotRead) {
+    const std::string columns = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+    const FileSamples samples = read_samples(nccl_ranks(4) + columns +
+                                                 "1024 256 float sum -1 12,5 0,08 0,12 0 12,4 0,08 0,12 0\n"
+                                                 "4000000 1000000 float sum -1 100 40.0 60.0 0 N/A N/A N/A N/A\n",
+                                             "n");
+    EXPECT_THAT(samples.collectives, SizeIs(1));
+    EXPECT_THAT(samples.skipped,
+                testing::ElementsAre(HasSubstr("n:7: a time of '12,5': right would be"), HasSubstr("'12,4'")));
+}
+
 TEST(ReadNcclTests, RefusesATestOfWhichNoRowTellsWhatItIs) {
     const auto text = [](std::string_view name) {
         return fmt::format("{}{}{}1024 256 float none -1 15 0.07 0.07 0\n", name, nccl_ranks(16), nccl_columns);

@@ -189,6 +189,15 @@ TEST(ReadSamples, TakesOneWayTimesFromOsuLatencyAndRatesOfLongMessagesFromBandwi
         read_samples("# OSU MPI Bandwidth Test v5.9\n# Size Bandwidth (MB/s)\n8 30.0\n1048576 10485.76\n", "b");
     ASSERT_THAT(rate.messages, SizeIs(1));
     EXPECT_NEAR(rate.messages[0].one_way.value, 100e-6, 1e-15);
+    EXPECT_TRUE(rate.collectives[0].streamed);
+    EXPECT_FALSE(latency.collectives[0].streamed);
+}
+
+TEST(ReadSamples, CountsRowsOfOsuThatItCannotRead) {
+    const FileSamples samples =
+        read_samples("# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n8 0,25\n65536 9.5\n", "l");
+    EXPECT_THAT(samples.messages, SizeIs(1));
+    EXPECT_THAT(samples.skipped, ElementsAre(HasSubstr("l:3: '0,25' is no number above 0")));
 }
 
 TEST(ReadSamples, OfOsuAllReduceNeedTheNumberOfRanks) {

@@ -241,7 +241,7 @@ TEST(Basis, OfSamplesInTheMachineFileIsHereOrOnTheClass) {
     const Problem problem{MatMul{64, 64, 64, false}, Pass::forward, 4, DataType::f32};
     device.measured[to_string(problem)] = {Seconds{1e-3}, 0.1, 5, "measured, somewhere"};
     EXPECT_EQ(price(problem, device).basis, Basis::measured_on_class);
-    device.measured[to_string(problem)].here = true;
+    device.measured[to_string(problem)].basis = Basis::measured_here;
     EXPECT_EQ(price(problem, device).basis, Basis::measured_here);
     Problem larger = problem;
     larger.batch = 8;

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/collectives/library.hpp"
 #include "core/machine.hpp"
+#include "models/machine_file.hpp"
 #include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
 
@@ -19,6 +21,14 @@ void expect_equal(const Sourced<T>& a, const Sourced<T>& b, const char* what) {
 inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
     EXPECT_EQ(a.host, b.host);
     EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.like, b.like);
+    expect_equal(a.step_spread, b.step_spread, "step_spread");
+    ASSERT_EQ(a.model == nullptr, b.model == nullptr);
+    if (a.model != nullptr) {
+        EXPECT_EQ(a.model->name(), b.model->name());
+        EXPECT_EQ(a.model->board(), b.model->board());
+        EXPECT_EQ(a.model->factors().size(), b.model->factors().size());
+    }
     ASSERT_EQ(a.peak.size(), b.peak.size());
     for (const auto& [type, rate] : a.peak) expect_equal(rate, b.peak.at(type), "peak");
     expect_equal(a.memory, b.memory, "memory");
@@ -37,6 +47,7 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
         }
         expect_equal(a.tiles->issue, b.tiles->issue, "issue");
         EXPECT_EQ(a.tiles->error, b.tiles->error);
+        EXPECT_EQ(a.tiles->before_model, b.tiles->before_model);
     }
     ASSERT_EQ(a.efficiencies.size(), b.efficiencies.size());
     for (std::size_t i = 0; i < a.efficiencies.size(); ++i) {
@@ -132,6 +143,38 @@ inline void expect_equal(const Messaging& a, const Messaging& b) {
     EXPECT_EQ(a.one_ring, b.one_ring);
 }
 
+inline void expect_equal(const CollectiveSoftware& a, const CollectiveSoftware& b) {
+    EXPECT_EQ(std::tie(a.version, a.transport, a.sharp, a.nics_at, a.source),
+              std::tie(b.version, b.transport, b.sharp, b.nics_at, b.source));
+    if (a.source.empty()) return;  // the default, which a machine that was made without a file leaves out
+    EXPECT_EQ(a.library->name, b.library->name);
+}
+
+inline void expect_equal(const OtherTables& a, const OtherTables& b) {
+    ASSERT_EQ(a.transports.size(), b.transports.size());
+    for (std::size_t i = 0; i < a.transports.size(); ++i) {
+        const Transport &one = a.transports[i], &two = b.transports[i];
+        EXPECT_EQ(one.name, two.name);
+        expect_equal(one.link, two.link, "link of a transport");
+        expect_equal(one.latency, two.latency, "latency of a transport");
+        expect_equal(one.hop_latency, two.hop_latency, "hop_latency of a transport");
+        ASSERT_EQ(one.inside.has_value(), two.inside.has_value());
+        if (one.inside) expect_equal(*one.inside, *two.inside);
+        ASSERT_EQ(one.across.has_value(), two.across.has_value());
+        if (one.across) expect_equal(*one.across, *two.across);
+    }
+    ASSERT_EQ(a.charge.has_value(), b.charge.has_value());
+    if (!a.charge) return;
+    EXPECT_EQ(a.charge->unit, b.charge->unit);
+    expect_equal(a.charge->factor, b.charge->factor, "factor of a charge");
+    ASSERT_EQ(a.charge->queues.size(), b.charge->queues.size());
+    for (std::size_t i = 0; i < a.charge->queues.size(); ++i) {
+        const Queue &one = a.charge->queues[i], &two = b.charge->queues[i];
+        EXPECT_EQ(std::tie(one.name, one.least, one.most, one.wall, one.source),
+                  std::tie(two.name, two.least, two.most, two.wall, two.source));
+    }
+}
+
 inline void expect_equal(const Machine& a, const Machine& b) {
     EXPECT_EQ(a.name, b.name);
     EXPECT_EQ(a.summary, b.summary);
@@ -145,6 +188,7 @@ inline void expect_equal(const Machine& a, const Machine& b) {
     EXPECT_EQ(std::tie(a.in_situ.bias, a.in_situ.noise, a.in_situ.source, a.in_situ.doubt),
               std::tie(b.in_situ.bias, b.in_situ.noise, b.in_situ.source, b.in_situ.doubt));
     expect_equal(a.software, b.software);
+    expect_equal(a.collectives, b.collectives);
     EXPECT_EQ(a.shared_cores, b.shared_cores);
     ASSERT_EQ(a.storage.size(), b.storage.size());
     for (std::size_t i = 0; i < a.storage.size(); ++i) {

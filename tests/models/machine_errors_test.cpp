@@ -41,7 +41,7 @@ link = "100Gbps"
 latency = "1us"
 [fabric.fat-tree]
 down = [2, 1]
-taper = [1, 2]
+taper = [2, 1]
 [messaging.inside]
 source = "sheet"
 overhead = "1us"
@@ -156,24 +156,35 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"link_without_bandwidth", "bandwidth = \"16GBps\"\n", "", 20, "'bandwidth' is missing"},
         Mistake{"no_fabric_link", "link = \"100Gbps\"\n", "", 24, "'link' is missing"},
         Mistake{"small_tree", "down = [2, 1]", "down = [1, 1]", 29, "places for 1 nodes (1 x 1), the machine has 2"},
-        Mistake{"short_taper", "taper = [1, 2]", "taper = [1]", 30, "1 values of taper for 2 levels"},
-        Mistake{"zero_taper", "taper = [1, 2]", "taper = [1, 0]", 30, "above zero"},
-        Mistake{"few_cables", "taper = [1, 2]", "taper = [1, 2]\ncables = [2]", 31, "1 values of cables for 2 levels"},
-        Mistake{"no_cables", "taper = [1, 2]", "taper = [1, 2]\ncables = [0, 1]", 31, "cables"},
-        Mistake{"unknown_rails", "taper = [1, 2]", "taper = [1, 2]\nrails = \"joint\"", 31,
+        Mistake{"short_taper", "taper = [2, 1]", "taper = [1]", 30, "1 values of taper for 2 levels"},
+        Mistake{"widening_taper", "taper = [2, 1]", "taper = [0.5, 1]", 30, "a taper of 0.5: at least 1"},
+        Mistake{"taper_of_nothing", "taper = [2, 1]", "taper = [1, 2]", 30,
+                "a taper of 2 for the last level, which nothing is above"},
+        Mistake{"unknown_known_as", "name = \"gpu\"", "name = \"gpu\"\nknown_as = \"gpo\"", 5,
+                "no device 'gpo' is known"},
+        Mistake{"zero_taper", "taper = [2, 1]", "taper = [1, 0]", 30, "above zero"},
+        Mistake{"few_cables", "taper = [2, 1]", "taper = [2, 1]\ncables = [2]", 31, "1 values of cables for 2 levels"},
+        Mistake{"no_cables", "taper = [2, 1]", "taper = [2, 1]\ncables = [0, 1]", 31, "cables"},
+        Mistake{"unknown_rails", "taper = [2, 1]", "taper = [2, 1]\nrails = \"joint\"", 31,
                 "rails cannot be 'joint' (did you mean 'joined'?); it is one of joined, separate"},
-        Mistake{"unknown_routing", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [1, 2]\n",
+        Mistake{"unknown_routing", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [2, 1]\n",
                 "[fabric.dragonfly]\ngroups = 1\nrouters = 1\nnodes = 2\nrouting = \"valiant\"\n", 32,
                 "routing cannot be 'valiant'; it is one of minimal, adaptive"},
-        Mistake{"leaves_without_spines", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [1, 2]\n",
+        Mistake{"leaves_without_spines", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [2, 1]\n",
                 "[fabric.dragonfly-plus]\ngroups = 1\nleaves = 2\nnodes = 1\n", 28, "'up' is missing"},
         Mistake{"sums_without_latency", "[messaging.inside]",
                 "[fabric.switch_sums]\nrate = \"10GBps\"\nsource = \"sheet\"\n[messaging.inside]", 31,
                 "'latency' is missing"},
+        Mistake{"sums_faster_than_the_card", "[messaging.inside]",
+                "[fabric.switch_sums]\nrate = \"13GBps\"\nlatency = \"9us\"\nsource = \"sheet\"\n[messaging.inside]",
+                32, "13 GB/s are more than the link of 12.5 GB/s of a network card"},
+        Mistake{"sums_faster_than_the_link", "[fabric]\n",
+                "[node.switch_sums]\nrate = \"17GBps\"\nlatency = \"9us\"\n[fabric]\n", 25,
+                "17 GB/s are more than the 16 GB/s that join a device to the switches"},
         Mistake{"no_levels", "down = [2, 1]", "down = []", 29, "'down' must be a list of whole numbers"},
         Mistake{"two_topologies", "[messaging.inside]", "[fabric.star]\n[messaging.inside]", 28, "2 topologies"},
         Mistake{"two_fabrics", "[fabric]\n", "[[fabric]]\n", 24, "'fabric' must be one table"},
-        Mistake{"no_topology", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [1, 2]\n", "", 24, "0 topologies"},
+        Mistake{"no_topology", "[fabric.fat-tree]\ndown = [2, 1]\ntaper = [2, 1]\n", "", 24, "0 topologies"},
         Mistake{"unknown_topology", "[fabric.fat-tree]", "[fabric.fatree]", 24, "0 topologies"},
         Mistake{
             "no_messaging",
@@ -218,6 +229,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
                 "[[messaging.inside.piece]]\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
                 42, "in the order of their sizes"},
+        Mistake{"end_of_the_last_piece", "[[storage]]",
+                "[[messaging.inside.piece]]\nup_to = \"2kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
+                "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n[[storage]]",
+                42, "the last piece is of all larger messages: leave up_to out"},
         Mistake{"piece_of_no_time", "[[storage]]",
                 "[[messaging.inside.piece]]\nup_to = \"1kB\"\noverhead = \"1us\"\nrate = \"1GBps\"\n"
                 "[[messaging.inside.piece]]\noverhead = \"-2us\"\nrate = \"1GBps\"\n[[storage]]",

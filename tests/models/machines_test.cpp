@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "machine_equality.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 #include "prices/prices.hpp"
 
@@ -33,6 +35,20 @@ std::vector<std::string> shipped_names() {
 TEST_P(Shipped, MachineIsTheSameAfterAWayThroughToml) {
     const Machine machine = load_machine(GetParam());
     expect_equal(parse_machine(to_toml(machine), "again.toml"), machine);
+}
+
+TEST_P(Shipped, MachineFileIsTheSameAfterAWayThroughToml) {
+    const OtherTables others = other_tables(GetParam());
+    const std::string path = testing::TempDir() + GetParam() + "-again.toml";
+    replace_file(path, to_toml(load_machine(GetParam()), others));
+    expect_equal(other_tables(path), others);
+    for (const Transport& each : others.transports) {
+        const std::string suffix = "@" + each.name;
+        expect_equal(load_machine(path + suffix), load_machine(GetParam() + suffix));
+        EXPECT_EQ(other_tables(path + suffix).transports.size(), others.transports.size() - 1)
+            << "the one that was taken is in the machine";
+    }
+    std::filesystem::remove(path);
 }
 
 TEST_P(Shipped, MachineCanPriceEveryLayerOfResNet50) {
@@ -242,7 +258,7 @@ TEST(ToToml, KeepsEveryFabric) {
     Machine machine = with_everything();
     machine.fabric.sums = {{Bandwidth{1e10 / 3}, "sums"}, {Seconds{1e-5 / 3}, "late"}};
     const Sourced<Bandwidth> rate{Bandwidth{1e11 / 7}, "a \"rate\""};
-    for (const Topology& topology : {Topology{FatTree{{100, 200}, {2, 1.5}, {7, 3}, FatTree::Rails::joined}},
+    for (const Topology& topology : {Topology{FatTree{{100, 200}, {2.5, 1}, {7, 3}, FatTree::Rails::joined}},
                                      Topology{FatTree{{20'000}, {1}, {}, FatTree::Rails::separate}},
                                      Topology{Dragonfly{30, 30, 30, rate, rate, FabricRouting::adaptive}},
                                      Topology{DragonflyPlus{30, 30, 30, rate, rate, FabricRouting::minimal}}}) {

@@ -29,10 +29,10 @@ public:
         adapters_ +=
             fmt::format("Ca\t1 \"{}\"\t\t# \"{}\"\n[1](0c42a1)\t\"S-{}\"[1]\t# lid 3 {}\n", name, said, leaf, rate);
     }
-    void join(const std::string& below, const std::string& above, int cables = 1) {
+    void join(const std::string& below, const std::string& above, int cables = 1, const std::string& rate = "4xNDR") {
         for (int i = 0; i < cables; ++i) {
-            lines_[below] += fmt::format("[{}]\t\"S-{}\"[{}]\t\t# \"switch\" lid 9 4xNDR\n", ++port_, above, i);
-            lines_[above] += fmt::format("[{}]\t\"S-{}\"[{}]\t\t# \"switch\" lid 8 4xNDR\n", ++port_, below, i);
+            lines_[below] += fmt::format("[{}]\t\"S-{}\"[{}]\t\t# \"switch\" lid 9 {}\n", ++port_, above, i, rate);
+            lines_[above] += fmt::format("[{}]\t\"S-{}\"[{}]\t\t# \"switch\" lid 8 {}\n", ++port_, below, i, rate);
         }
     }
     std::string text() const {
@@ -61,7 +61,7 @@ TEST(NewMachineFabric, KnowsRailsThatTheLastLevelJoins) {
     Cables cables = rails();
     for (const char* leaf : {"leaf00", "leaf01", "leaf10", "leaf11"}) cables.join(leaf, "spine", 2);
     const NewMachine machine = with_ibnetdiscover({}, cables.text(), "fabric.txt");
-    EXPECT_EQ(machine.nodes, 8);
+    EXPECT_EQ(machine.nodes.value, 8);
     EXPECT_EQ(machine.nics.value, 2);
     EXPECT_EQ(machine.rails, NewMachine::Rails::joined);
     EXPECT_THAT(machine.tree.value, ElementsAre(4, 2)) << "four nodes of a leaf, two leaves of a rail";
@@ -103,7 +103,7 @@ TEST(NewMachineFabric, CardsOnOneLeafAreNoRails) {
     for (const char* leaf : {"leaf0", "leaf1"}) cables.join(leaf, "spine", 8);
     const NewMachine machine = with_ibnetdiscover({}, cables.text(), "fabric.txt");
     EXPECT_EQ(machine.rails, NewMachine::Rails::none);
-    EXPECT_EQ(machine.nodes, 8);
+    EXPECT_EQ(machine.nodes.value, 8);
     EXPECT_THAT(machine.tree.value, ElementsAre(4, 2));
     EXPECT_THAT(machine.taper, ElementsAre(1, 1));
 }
@@ -168,9 +168,28 @@ Cables sixteen(const std::string& said = "node{:03d} mlx5_0", const std::string&
         cables.adapter(fmt::format("leaf{}", node / 8), fmt::format("H-{:04d}", node),
                        fmt::format(fmt::runtime(said), node), rate);
     for (const char* leaf : {"leaf0", "leaf1"}) {
-        for (const char* spine : {"spine0", "spine1"}) cables.join(leaf, spine, 2);
+        for (const char* spine : {"spine0", "spine1"}) cables.join(leaf, spine, 2, rate);
     }
     return cables;
+}
+
+// Eight cards of 12.5 GB/s on four cables of 25 GB/s, and the other way round: what a switch saves is bandwidth. Where
+// one rate is not known, ports are counted.
+TEST(NewMachineFabric, TapersAreOfBandwidth) {
+    const auto taper = [](const std::string& card, const std::string& cable) {
+        Cables cables;
+        for (int node = 0; node < 16; ++node)
+            cables.adapter(fmt::format("leaf{}", node / 8), fmt::format("H-{:04d}", node),
+                           fmt::format("node{:03d} mlx5_0", node), card);
+        for (const char* leaf : {"leaf0", "leaf1"}) {
+            for (const char* spine : {"spine0", "spine1"}) cables.join(leaf, spine, 2, cable);
+        }
+        return with_ibnetdiscover({}, cables.text(), "fabric.txt").taper;
+    };
+    EXPECT_THAT(taper("4xHDR", "4xHDR"), ElementsAre(2, 1));
+    EXPECT_THAT(taper("2xHDR", "4xHDR"), ElementsAre(1, 1));
+    EXPECT_THAT(taper("4xHDR", "2xHDR"), ElementsAre(4, 1));
+    EXPECT_THAT(taper("2xHDR", "4xZDR"), ElementsAre(2, 1));
 }
 
 // A switch of HDR and later shows the part that sums for SHARP as an adapter at a port of its own.
@@ -179,10 +198,10 @@ TEST(NewMachineFabric, AggregationNodesOfSwitchesAreNoHosts) {
     for (const char* each : {"leaf0", "leaf1", "spine0", "spine1"})
         cables.adapter(each, fmt::format("H-an-{}", each), "Mellanox Technologies Aggregation Node", "4xXDR");
     NewMachine told;
-    told.nodes = 16;
+    told.nodes = {16, "told"};
     for (const NewMachine& before : {NewMachine{}, told}) {
         const NewMachine machine = with_ibnetdiscover(before, cables.text(), "fabric.txt");
-        EXPECT_EQ(machine.nodes, 16);
+        EXPECT_EQ(machine.nodes.value, 16);
         EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
         EXPECT_THAT(machine.taper, ElementsAre(2, 1));
         EXPECT_EQ(machine.nic.value, Bandwidth{25e9}) << "and not the aggregation nodes' rate";
@@ -208,7 +227,7 @@ TEST(NewMachineFabric, NodesOfAnotherNumberOfCardsAreLeftOutWithANote) {
     for (const char* leaf : {"leaf0", "leaf1"}) cables.join(leaf, "spine", 8);
     cables.adapter("spine", "H-ufm", "ufm mlx5_0");
     const NewMachine machine = with_ibnetdiscover({}, cables.text(), "fabric.txt");
-    EXPECT_EQ(machine.nodes, 4);
+    EXPECT_EQ(machine.nodes.value, 4);
     EXPECT_EQ(machine.nics.value, 4);
     EXPECT_EQ(machine.nic.value, Bandwidth{50e9});
     EXPECT_THAT(machine.tree.value, ElementsAre()) << "all four at one leaf";
@@ -219,24 +238,24 @@ TEST(NewMachineFabric, NodesOfAnotherNumberOfCardsAreLeftOutWithANote) {
     EXPECT_EQ(node_count(parse_machine(text, "mine.toml")), 4);
     NewMachine one;
     one.nics = {1, "as told"};
-    EXPECT_EQ(with_ibnetdiscover(one, cables.text(), "fabric.txt").nodes, 4) << "login1, store1, store2 and ufm";
+    EXPECT_EQ(with_ibnetdiscover(one, cables.text(), "fabric.txt").nodes.value, 4) << "login1, store1, store2 and ufm";
 }
 
 TEST(NewMachineFabric, DescriptionsOfTheVendorNameNoNode) {
     const std::string text = sixteen("MT4123 ConnectX6   Mellanox Technologies").text();
     const NewMachine machine = with_ibnetdiscover({}, text, "fabric.txt");
-    EXPECT_EQ(machine.nodes, 16);
+    EXPECT_EQ(machine.nodes.value, 16);
     EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
     EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("16 ports do not say of which nodes they are: each is counted")));
     NewMachine told;
     told.nics = {4, "as told"};
     const NewMachine fewer = with_ibnetdiscover(told, text, "fabric.txt");
-    EXPECT_EQ(fewer.nodes, 4);
+    EXPECT_EQ(fewer.nodes.value, 4);
     EXPECT_THAT(fewer.tree.value, ElementsAre(2, 2));
     EXPECT_THAT(fewer.notes, ElementsAre(HasSubstr("a node is taken to have 4")));
     Cables one = sixteen();
     one.adapter("leaf0", "H-new", "MT4123 ConnectX6   Mellanox Technologies");
-    EXPECT_EQ(with_ibnetdiscover({}, one.text(), "fabric.txt").nodes, 17) << "a node whose name was not set";
+    EXPECT_EQ(with_ibnetdiscover({}, one.text(), "fabric.txt").nodes.value, 17) << "a node whose name was not set";
 }
 
 // Lanes of 2.5, 5 and 10 Gbit/s of which 8 bits of 10 are data, of 10.3125, 14.0625 and 25.78125 with 64 of 66.
@@ -261,20 +280,24 @@ TEST(NewMachineFabric, RatesAreWordsOfTheirOwn) {
 
 TEST(NewMachineFabric, NodesThatWereToldAreTaken) {
     NewMachine told;
-    told.nodes = 12;
+    told.nodes = {12, "told"};
     const NewMachine machine = with_ibnetdiscover(told, sixteen().text(), "fabric.txt");
-    EXPECT_EQ(machine.nodes, 12);
+    EXPECT_EQ(machine.nodes.value, 12);
     EXPECT_THAT(machine.tree.value, ElementsAre(8, 2));
     EXPECT_THAT(machine.notes, ElementsAre(HasSubstr("16 nodes, of which 12 are taken as told")));
+    told.nodes = {1, "told"};
+    const NewMachine one = with_ibnetdiscover(told, sixteen().text(), "fabric.txt");
+    EXPECT_EQ(one.nodes.value, 1);
+    EXPECT_EQ(node_count(parse_machine(to_toml(one), "mine.toml")), 1);
 }
 
 TEST(NewMachineFabric, RefusesFabricsThatCannotBe) {
     NewMachine machine;
-    machine.nodes = 100;
+    machine.nodes = {100, "told"};
     machine.groups = NewMachine::Groups{3, 4, 5, {Bandwidth{1e9}, "told"}, {Bandwidth{1e9}, "told"}};
     EXPECT_THAT([&] { to_toml(machine); },
                 ThrowsMessage<InputError>(HasSubstr("3 x 4 x 5 has places for 60 nodes, not for 100")));
-    machine.nodes = 60;
+    machine.nodes = {60, "told"};
     EXPECT_EQ(node_count(parse_machine(to_toml(machine), "mine.toml")), 60);
     machine.tree.value = {60};
     EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("a tree or a dragonfly+, not both")));

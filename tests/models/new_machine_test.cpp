@@ -57,7 +57,7 @@ NewMachine worked() {
 
 TEST(NewMachine, OfSixteenNodesOfFourH100) {
     const NewMachine machine = worked();
-    EXPECT_EQ(machine.nodes, 16);
+    EXPECT_EQ(machine.nodes.value, 16);
     EXPECT_EQ(machine.devices.value, 4);
     EXPECT_EQ(machine.processors, 2);
     EXPECT_THAT(machine.device_at, ElementsAre(0, 0, 1, 1));
@@ -160,7 +160,7 @@ TEST(NewMachine, NvLinksAreAsFastAsTheCardHasThem) {
 
 TEST(NewMachine, SaysWhatIsAssumed) {
     NewMachine machine;
-    machine.nodes = 4;
+    machine.nodes = {4, "told"};
     const std::string text = to_toml(machine);
     EXPECT_THAT(text, HasSubstr("assumed"));
     EXPECT_EQ(device_count(parse_machine(text, "mine.toml")), 4);
@@ -170,14 +170,65 @@ TEST(NewMachine, SaysWhatIsAssumed) {
     EXPECT_EQ(device_count(parse_machine(to_toml(machine), "mine.toml")), 16);
 }
 
+// Eight devices with 18 NVLinks of 25 GB/s each to switches: of Hopper's NCCL has 20.6 GB/s, and 0.85 of it in sums.
+TEST(NewMachine, SwitchesOfDevicesThatHaveNvlsSum) {
+    NewMachine machine;
+    machine.devices.value = 8;
+    machine.switched = true;
+    machine.device_link = Answer<Bandwidth>{Bandwidth{450e9}, "told"};
+    const auto read = [&] { return parse_machine(to_toml(machine), "mine.toml"); };
+    EXPECT_EQ(read().nodes.front().sums.rate.value, Bandwidth{315e9});
+    EXPECT_DOUBLE_EQ(read().nodes.front().sums.latency.value.value, 25e-6);
+    EXPECT_THAT(read().nodes.front().sums.rate.source, HasSubstr("0.85 of it by NVLS on Hopper"));
+    EXPECT_THAT(notes_of(machine), ElementsAre(HasSubstr("[node.switch_sums]")));
+    EXPECT_EQ(read().inside.reduce.value, Bandwidth{949e9}) << "three accesses a byte at 0.85 of 3,350 GB/s";
+    const NodeKind eos = load_machine("eos").nodes.front();
+    EXPECT_EQ(eos.sums.rate.value, read().nodes.front().sums.rate.value);
+    machine.device = "b200-sxm";
+    machine.device_link = Answer<Bandwidth>{Bandwidth{900e9}, "told"};
+    EXPECT_EQ(read().nodes.front().sums.rate.value, load_machine("dgx-b200").nodes.front().sums.rate.value);
+    machine.device = "a100-40gb";
+    EXPECT_EQ(read().nodes.front().sums.rate.source, "") << "an NVSwitch of A100 does not sum";
+    EXPECT_EQ(read().inside.reduce.value, Bandwidth{441e9}) << "of 1,555 GB/s";
+    machine.device = "h100-sxm";
+    machine.switched = false;
+    EXPECT_EQ(read().nodes.front().sums.rate.source, "");
+    EXPECT_THAT(notes_of(machine), ElementsAre());
+}
+
+// A table without network cards, of a node that lstopo found two cards of at the second socket.
+TEST(NewMachine, KeepsNetworkCardsThatTheTableDoesNotList) {
+    NewMachine machine;
+    machine.nics = {2, "lstopo"};
+    machine.nic_at = {1, 1};
+    machine.processors = 2;
+    machine.device_at = {1, 1, 0, 0};
+    const std::string table =
+        "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV6\tNV6\tNV6\t0-31\t1\n"
+        "GPU1\tNV6\t X \tNV6\tNV6\t0-31\t1\nGPU2\tNV6\tNV6\t X \tNV6\t32-63\t0\n"
+        "GPU3\tNV6\tNV6\tNV6\t X \t32-63\t0\n";
+    const NewMachine both = with_nvidia_topology(machine, table, "topo.txt");
+    EXPECT_EQ(both.nics.value, 2);
+    EXPECT_EQ(both.nics.source, "lstopo");
+    EXPECT_THAT(both.nic_at, ElementsAre(1, 1));
+    EXPECT_THAT(both.device_at, ElementsAre(1, 1, 0, 0)) << "by lstopo's numbers, as the network cards are";
+    EXPECT_EQ(both.device_link->value, Bandwidth{150e9});
+    const NewMachine listed = with_nvidia_topology(machine, topology, "topo.txt");
+    EXPECT_THAT(listed.nic_at, ElementsAre(0, 1));
+    EXPECT_EQ(with_nvidia_topology({}, table, "topo.txt").nics.value, 1) << "assumed";
+}
+
 TEST(NewMachine, RefusesAnswersThatCannotBe) {
     NewMachine machine;
-    machine.nodes = 20;
+    machine.nodes = {20, "told"};
     machine.tree.value = {8, 2};
     EXPECT_THAT([&] { to_toml(machine); },
                 ThrowsMessage<InputError>(HasSubstr("8 x 2 has places for 16 nodes, not for 20")));
-    machine.nodes = 0;
+    machine.nodes = {0, "told"};
     EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("nodes 0: more than 0")));
+    machine.nodes = {16, "told"};
+    machine.taper = {1, 2};
+    EXPECT_THAT([&] { to_toml(machine); }, ThrowsMessage<InputError>(HasSubstr("taper 2 of the last level")));
     EXPECT_EQ(port_rate("NDR"), Bandwidth{50e9});
     EXPECT_EQ(port_rate("200Gbps"), Bandwidth{25e9});
     EXPECT_THAT([] { port_rate("fast"); }, ThrowsMessage<InputError>(HasSubstr("no rate of a port")));
