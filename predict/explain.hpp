@@ -12,7 +12,7 @@ namespace rehearse::predict {
 
 /// All steps of a kind of the largest point's first rank whose prices have the same basis.
 struct Explained {
-    std::string what;  // "conv2d forward", "allreduce ring"
+    std::string what;  // "conv2d forward", "allreduce ring", "push to and pull from servers"
     int steps = 0;
     Seconds total;
     double share = 0;  // of the step; overlapped communication makes the shares sum to more than one

@@ -141,18 +141,26 @@ Seconds counted(const Update& update, bool shared, const RankClass& rank_class, 
         tensors += static_cast<double>(weights(part.network.layers[static_cast<std::size_t>(layer)].op).size());
     const double elements = static_cast<double>(updated(update.problem.op).value_or(0));
     const Seconds crossing = 1.4 * elements * size_of(update.problem.type) / device.memory_bandwidth.value;
-    return operators * std::max(tensors * framework.issue.other, crossing);
+    return operators * std::max(tensors * framework.issue.other.time, crossing);
+}
+
+// What was measured is no longer what it was once a framework has added to it, or taken away.
+Price with_basis(Price price, const Price& plain) {
+    if (price.time == plain.time) return price;
+    price.basis = Basis::modelled;
+    if (price.source == plain.source) price.source = fmt::format("with what the framework adds: {}", plain.source);
+    return price;
 }
 
 }  // namespace
 
-Seconds HostIssue::of(const Op& op) const {
+const Issue& HostIssue::of(const Op& op) const {
     const bool convolves = std::holds_alternative<Conv>(op) || std::holds_alternative<ConvTranspose>(op);
     const bool multiplies = std::holds_alternative<MatMul>(op) || std::holds_alternative<GroupedMatMul>(op) ||
                             std::holds_alternative<Attention>(op);
     const bool normalizes = std::holds_alternative<BatchNorm>(op) || std::holds_alternative<LayerNorm>(op);
-    const Seconds own = convolves ? convolution : multiplies ? product : normalizes ? normalization : other;
-    return own > Seconds{} ? own : other;
+    const Issue& own = convolves ? convolution : multiplies ? product : normalizes ? normalization : other;
+    return own.time > Seconds{} ? own : other;
 }
 
 void await_sums(Schedule& schedule) {
@@ -183,11 +191,12 @@ Machine with_passes(Machine machine, const Software& passes) {
 }
 
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
+    const Price plain = price;
     if (const std::optional<InBatches> in = in_batches(problem); in && framework.dilated_in_batches) {
         Price dense = with_overheads(rehearse::price(in->problem, device), in->problem, device, framework);
         dense.time += copied_together(*in, problem, device);
         dense.source = fmt::format("as images of every so many-th pixel: {}", dense.source);
-        return dense;
+        return with_basis(std::move(dense), plain);
     }
     if (framework.dense_gradients) price = multiplied(price, problem, device);
     if (may_transform(problem) && !transforms(problem, framework))
@@ -200,8 +209,10 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
                          ? Bytes{*framework.update_passes * once} / framework.update_rate
                          : price.time * (*framework.update_passes * once / moved.value);
     }
-    if (has_pass(problem.op, problem.pass)) price.time = std::max(price.time, framework.issue.of(problem.op));
-    return price;
+    const Issue& issue = framework.issue.of(problem.op);
+    if (has_pass(problem.op, problem.pass) && issue.time > price.time)
+        return {issue.time, issue.error, fmt::format("the host's issue: {}", issue.source), Basis::modelled};
+    return with_basis(std::move(price), plain);
 }
 
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
@@ -210,10 +221,12 @@ Machine priced(Machine machine, const Schedule& schedule, const Framework& frame
         const auto add = [&](const Problem& problem, bool summed, Seconds beside) {
             std::string name = to_string(problem);
             if (prices.contains(name)) return;
-            Price known = with_overheads(price(problem, device), problem, device, framework);
+            const Price alone = with_overheads(price(problem, device), problem, device, framework);
+            Price known = alone;
             if (summed) known.time += copied(problem, device, framework.bucket_copies);
             known.time += beside;
-            prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source});
+            known = with_basis(std::move(known), alone);
+            prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source, known.basis});
         };
         for (const RankClass& rank_class : schedule.classes) {
             for (const Step& step : rank_class.steps) {

@@ -12,16 +12,24 @@
 
 namespace rehearse::predict {
 
-/// What the host takes to issue a pass of an operator, so that kernels come no faster; 0: nothing is known of it.
-/// Convolutions, products (dense layers, attention) and normalizations have more to set up than `other` operators.
-struct HostIssue {
-    Seconds other{}, convolution{}, product{}, normalization{};
-    auto operator<=>(const HostIssue&) const = default;
-    /// Returns what it takes for this operator.
-    Seconds of(const Op& op) const;
+/// What a host takes to issue a pass of an operator, so that kernels come no faster; no time: nothing is known of it.
+struct Issue {
+    Seconds time{};
+    double error = 0;  // relative, one standard deviation between hosts
+    std::string source{};
+    auto operator<=>(const Issue&) const = default;
 };
 
-/// Returns what a profile says of its host. InputError for a time below 0.
+/// The same by operator. Convolutions, products (dense layers, attention) and normalizations have more to set up than
+/// `other` operators.
+struct HostIssue {
+    Issue other{}, convolution{}, product{}, normalization{};
+    auto operator<=>(const HostIssue&) const = default;
+    /// Returns what it takes for this operator.
+    const Issue& of(const Op& op) const;
+};
+
+/// Returns what a profile says of its host. InputError for a time or an error below 0, and for times without an error.
 HostIssue issue_of(const models::FrameworkProfile& profile);
 
 /// Operators on gradients that a framework issues one by one for each tensor of weights, after the backward pass and
@@ -79,7 +87,8 @@ void await_sums(Schedule& schedule);
 /// by tiles.
 Machine with_passes(Machine machine, const Software& passes);
 
-/// Returns what the framework makes of the price of a problem.
+/// Returns what the framework makes of the price of a problem: where its host takes longer to issue the kernel, that
+/// time and the host's own error and source; what it makes longer or shorter otherwise is modelled.
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
 
 /// Returns the machine with every problem of the schedule at the framework's price; updates of weights that ranks share

@@ -2,6 +2,7 @@
 // What a framework's file says, read into values.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
@@ -27,15 +28,21 @@ std::optional<Bytes> workspace_of(const models::FrameworkProfile& profile) {
 }
 
 HostIssue issue_of(const models::FrameworkProfile& profile) {
-    const auto time = [&](std::string_view setting) {
-        const std::string value = profile.value(setting);
-        if (value.empty()) return Seconds{};
-        const auto read = parse_quantity<Seconds>(value);
-        if (read < Seconds{})
-            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
-        return read;
+    const std::string spread = profile.value("issue_error");
+    const double error = spread.empty() ? 0 : parse_number(spread, "issue_error");
+    if (!(error >= 0)) throw InputError(fmt::format("framework {}: issue_error '{}' is below 0", profile.name, spread));
+    const auto issue = [&](std::string_view name) {
+        const auto setting = std::ranges::find(profile.settings, name, &models::FrameworkSetting::name);
+        if (setting == profile.settings.end()) return Issue{};
+        const auto time = parse_quantity<Seconds>(setting->value);
+        if (time < Seconds{})
+            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, name, setting->value));
+        if (spread.empty())
+            throw InputError(fmt::format(
+                "framework {}: {} has no issue_error beside it: how far hosts differ, like 0.2", profile.name, name));
+        return Issue{time, error, setting->source};
     };
-    return {time("issue"), time("issue_convolution"), time("issue_product"), time("issue_normalization")};
+    return {issue("issue"), issue("issue_convolution"), issue("issue_product"), issue("issue_normalization")};
 }
 
 Statistics statistics_of(const models::FrameworkProfile& profile) {

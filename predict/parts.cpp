@@ -30,8 +30,14 @@ double sigma_of(const Setup& setup) {
         setup.machine.name));
 }
 
-// Steps in rising order. With servers the simulator draws by itself, for each step of each group.
-std::vector<double> drawn_steps(const Setup& setup, double sigma) {
+struct DrawnSteps {
+    Seconds mean;
+    std::vector<Seconds> steps;  // in rising order
+};
+
+// With servers the simulator draws by itself, for each step of each group, and these differ; the mean is the step of
+// all groups together.
+DrawnSteps drawn_steps(const Setup& setup, double sigma) {
     const Conditions& conditions = setup.conditions;
     const int samples = conditions.jitter.samples;
     const sim::Noise noise{sigma, conditions.seed};
@@ -42,19 +48,23 @@ std::vector<double> drawn_steps(const Setup& setup, double sigma) {
         noisy.noise = noise;
         noisy.iterations = std::max(samples, setup.options.iterations);
         const Timeline timeline = sim::simulate(setup.schedule, setup.simulated(), noisy).timeline;
-        return {summarize(setup.schedule, timeline).step.value};
+        std::vector<Seconds> steps = steady_steps(timeline, ranks(setup.schedule.mesh));
+        std::ranges::sort(steps);
+        return {summarize(setup.schedule, timeline).step, std::move(steps)};
     }
-    std::vector<double> steps;
+    DrawnSteps drawn_ones;
+    std::vector<Seconds>& steps = drawn_ones.steps;
     sim::Simulator simulator{setup.schedule, setup.simulated()};
     for (int sample = 0; sample < samples; ++sample) {
         // What is drawn comes on top of what each step has: cards that differ, learners, pilots.
         const std::vector<double> drawn = sim::paces(ranks(setup.schedule.mesh), setup.machine, {}, noise, sample);
         noisy.pace = setup.options.pace;
         for (std::size_t rank = 0; rank < drawn.size(); ++rank) noisy.pace[rank] *= drawn[rank];
-        steps.push_back(simulator.step(noisy).value);
+        steps.push_back(simulator.step(noisy));
     }
     std::ranges::sort(steps);
-    return steps;
+    drawn_ones.mean = std::accumulate(steps.begin(), steps.end(), Seconds{}) * (1 / static_cast<double>(samples));
+    return drawn_ones;
 }
 
 }  // namespace
@@ -62,14 +72,13 @@ std::vector<double> drawn_steps(const Setup& setup, double sigma) {
 std::optional<NoisyStep> noisy_step(const Setup& setup) {
     const double sigma = sigma_of(setup);
     if (sigma == 0) return std::nullopt;
-    const std::vector<double> steps = drawn_steps(setup, sigma);
-    const auto quantile = [&](double q) {
-        return Seconds{steps[static_cast<std::size_t>(std::lround(q * static_cast<double>(steps.size() - 1)))]};
+    const auto [mean, steps] = drawn_steps(setup, sigma);
+    const auto quantile = [&steps = steps](double q) {
+        return steps[at(std::lround(q * static_cast<double>(steps.size() - 1)))];
     };
-    const double mean = std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
     const double samples = static_cast<double>(global_batch(setup.schedule)) * setup.options.quorum;
-    return NoisyStep{sigma,         setup.conditions.jitter.samples, Seconds{mean}, quantile(0.05), quantile(0.95),
-                     samples / mean};
+    return NoisyStep{
+        sigma, setup.conditions.jitter.samples, mean, quantile(0.05), quantile(0.95), samples / mean.value};
 }
 
 std::optional<Input> input_of(const Setup& setup, const Point& point, std::optional<std::int64_t> dataset) {

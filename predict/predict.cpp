@@ -15,6 +15,7 @@
 #include "predict/parts.hpp"
 #include "predict/spread.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/own_library.hpp"
 #include "sim/collective/choose.hpp"
 #include "sim/simulate.hpp"
 
@@ -134,6 +135,7 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     point.waiting = setup.waiting.front();
     point.utilization = utilization(setup, point.figures);
     point.guessed = guessed_share(setup.schedule.network);
+    point.rings = schedule::why_rings(job.plan, setup.machine, setup.schedule);
     if (job.bands) {
         const StepTime step{summary.step, uncertainty_of(setup, simulator, summary.step)};
         point.uncertainty = step.uncertainty;

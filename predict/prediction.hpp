@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/figures.hpp"
@@ -69,6 +70,7 @@ struct Point {
     MemoryFit memory;
     std::int64_t flows = 0;  // messages priced or simulated
     sim::Bounds bounds{};
+    std::string rings{};  // why gradients are summed by rings, not by the machine's own library; empty: they are not
     std::optional<Staleness> staleness{};
     std::optional<Through> through{};
     std::optional<NoisyStep> noisy{};

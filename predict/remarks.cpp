@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "core/index.hpp"
@@ -62,6 +64,33 @@ Sentences other_software_warnings(const Prediction& prediction, bool foreign) {
 
 namespace {
 
+// By how much computation, or communication, would have to differ.
+std::string warning_of(const ComparedPilot& pilot) {
+    std::string text = fmt::format(
+        "the pilot of {} devices, {} a step, lies outside the 99 % band of the prediction "
+        "{}, {} to {}",
+        pilot.devices, to_string(pilot.measured),
+        pilot.anchored_on ? fmt::format("anchored on {}", *pilot.anchored_on) : "without it",
+        to_string(pilot.likely.low), to_string(pilot.likely.high));
+    std::vector<std::string> causes;
+    const bool possible = pilot.measured >= pilot.least;
+    if (!possible) {
+        causes.push_back(
+            fmt::format("a faster machine than its file says, whose peaks and links need {}", to_string(pilot.least)));
+    }
+    if (possible && pilot.is_met()) {
+        const bool slower = pilot.computation > 1;
+        causes.push_back(fmt::format("computation {:.3g} times as {} as {}",
+                                     slower ? pilot.computation : 1 / pilot.computation, slower ? "slow" : "fast",
+                                     pilot.anchored_on ? fmt::format("on {}", *pilot.anchored_on) : "priced"));
+    }
+    if (pilot.messages) causes.push_back(fmt::format("exposed communication {:.3g} times as long", *pilot.messages));
+    causes.emplace_back("another batch, precision or plan than the prediction has");
+    text += "; it would be explained by ";
+    for (std::size_t i = 0; i < causes.size(); ++i) text += (i == 0 ? "" : ", or by ") + causes[i];
+    return text;
+}
+
 /// Of a link inside a node or behind its NICs, as --degrade names them: "node3:nic1:*"; else none.
 std::optional<std::int64_t> node_of(std::string_view link) {
     constexpr std::string_view begin = "node";
@@ -71,6 +100,14 @@ std::optional<std::int64_t> node_of(std::string_view link) {
     const auto read = std::from_chars(link.data(), link.data() + link.size(), node);
     const bool whole = read.ec == std::errc{} && link.substr(at(read.ptr - link.data())).starts_with(':');
     return whole ? std::optional{node} : std::nullopt;
+}
+
+/// Where a job is that does not have the machine's first nodes: ", but on 0, 4, 8, 12".
+std::string but_on(const std::vector<std::int64_t>& nodes) {
+    constexpr std::size_t most = 8;
+    if (nodes.empty()) return "";
+    const auto told = std::span{nodes}.first(std::min(most, nodes.size()));
+    return fmt::format(", but on {}{}", fmt::join(told, ", "), nodes.size() > most ? ", ..." : "");
 }
 
 }  // namespace
@@ -93,7 +130,22 @@ Sentences condition_notes(const Setup& setup) {
         const std::optional<std::int64_t> node = node_of(degraded.link);
         const bool used =
             !node || (options.nodes.empty() ? *node < nodes : std::ranges::count(options.nodes, *node) > 0);
-        if (!used) notes.push_back(fmt::format("--degrade {}: the job is not on node {}", degraded.link, *node));
+        if (!used)
+            notes.push_back(
+                fmt::format("--degrade {}: the job is not on node {}{}", degraded.link, *node, but_on(options.nodes)));
+    }
+    return notes;
+}
+
+Sentences sums_notes(const std::vector<Point>& points) {
+    std::map<std::string, std::vector<std::int64_t>> devices;  // by the reason
+    for (const Point& point : points) {
+        if (!point.rings.empty()) devices[point.rings].push_back(point.figures.devices);
+    }
+    Sentences notes;
+    for (const auto& [why, on] : devices) {
+        notes.push_back(
+            fmt::format("allreduce=own: on {} devices gradients are summed by rings: {}", fmt::join(on, ", "), why));
     }
     return notes;
 }
@@ -109,15 +161,52 @@ Sentences staging_notes(const std::vector<Point>& points) {
     return notes;
 }
 
+Sentences pilot_warnings(const Prediction& prediction) {
+    Sentences warnings;
+    if (prediction.pilots.empty()) return warnings;
+    for (const ComparedPilot& pilot : prediction.pilots) {
+        if (pilot.contradicts()) warnings.push_back(warning_of(pilot));
+    }
+    const ComparedPilot& anchor = prediction.pilots.front();
+    if (!anchor.is_met()) {
+        warnings.push_back(
+            fmt::format("no scale of computation meets the pilot of {} devices, {} a step{}; the nearest, {:.3g}, "
+                        "gives {}",
+                        anchor.devices, to_string(anchor.measured),
+                        anchor.met > anchor.measured ? ": communication and waiting alone take longer" : "",
+                        anchor.computation, to_string(anchor.met)));
+    }
+    return warnings;
+}
+
+Sentences memory_warnings(const std::vector<Point>& points) {
+    std::vector<std::int64_t> too_few;
+    MemoryFit worst;
+    const auto share = [](const MemoryFit& memory) { return memory.peak / std::max(memory.capacity, Bytes{1}); };
+    for (const Point& point : points) {
+        if (point.memory.fits) continue;
+        too_few.push_back(point.figures.devices);
+        if (share(point.memory) > share(worst)) worst = point.memory;
+    }
+    if (too_few.empty()) return {};
+    return {
+        fmt::format("does not fit on {} devices: a device has {} and would take {}, so that these points could not be "
+                    "run and no other is relative to them",
+                    fmt::join(too_few, ", "), to_string(worst.capacity), to_string(worst.peak))};
+}
+
 Remarks remarks_of(const Network& network, const Machine& machine, const Prediction& prediction, bool foreign) {
     Remarks remarks{network.notes, schedule::guess_warnings(network)};
     const auto append = [](Sentences& to, const Sentences& more) { to.insert(to.end(), more.begin(), more.end()); };
     append(remarks.notes, schedule::notes_of_plan(network, prediction.setup.schedule));
     append(remarks.notes, condition_notes(prediction.setup));
+    append(remarks.notes, sums_notes(prediction.points));
     append(remarks.notes, staging_notes(prediction.points));
     append(remarks.warnings, machine_warnings(machine));
     append(remarks.warnings, faster_than_peak_warnings(prediction));
     append(remarks.warnings, other_software_warnings(prediction, foreign));
+    append(remarks.warnings, pilot_warnings(prediction));
+    append(remarks.warnings, memory_warnings(prediction.points));
     return remarks;
 }
 

@@ -28,8 +28,18 @@ Sentences other_software_warnings(const Prediction& prediction, bool foreign);
 /// not.
 Sentences condition_notes(const Setup& setup);
 
+/// Notes on how many devices gradients are summed by rings, as the machine's own library cannot be asked.
+Sentences sums_notes(const std::vector<Point>& points);
+
 /// Notes on how many devices the nodes keep too few samples to hold the data set between them.
 Sentences staging_notes(const std::vector<Point>& points);
+
+/// Warns of pilots outside the band of what is predicted without them, with what would explain them, and of a pilot
+/// that no scale of computation meets.
+Sentences pilot_warnings(const Prediction& prediction);
+
+/// Warns of the numbers of devices that the job does not fit on, with what the fullest device would take.
+Sentences memory_warnings(const std::vector<Point>& points);
 
 struct Remarks {
     Sentences notes, warnings;

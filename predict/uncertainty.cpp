@@ -22,13 +22,17 @@ double growth(sim::Simulator& simulator, sim::Options options, Seconds step) {
     return std::max(1.0, simulator.step(options) / step);
 }
 
+sim::Computation computation_of(const Setup& setup) {
+    return sim::longest_computation(setup.schedule, setup.machine, setup.simulated());
+}
+
 double computation_error(const Setup& setup) {
-    return std::hypot(sim::longest_computation(setup.schedule, setup.machine).error, setup.machine.in_situ.bias);
+    return std::hypot(computation_of(setup).error, setup.machine.in_situ.bias);
 }
 
 // What is hidden stays hidden, what is exposed grows as messages do.
 void add_by_parts(Uncertainty& uncertainty, const Setup& setup, Seconds step) {
-    const Seconds computation = std::min(step, sim::longest_computation(setup.schedule, setup.machine).time);
+    const Seconds computation = std::min(step, computation_of(setup).time);
     uncertainty.computation = 1 + (prices::reach(computation_error(setup)) - 1) * (computation / step);
     const Price message{Seconds{1}, setup.machine.across.error, {}};
     const double stretch = at(message, ZScore{prices::ninety_percent}).value - 1;

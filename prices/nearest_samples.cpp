@@ -33,8 +33,7 @@ std::vector<NearSample> nearest_samples(const Problem& wanted, const DeviceClass
             {std::hypot(there.work - here.work, there.moved - here.moved), problem, time, basis, std::move(source)});
     };
     for (const auto& [name, sample] : device.measured)
-        add(parse_problem(name), sample.median, sample.here ? Basis::measured_here : Basis::measured_on_class,
-            sample.source);
+        add(parse_problem(name), sample.median, sample.basis, sample.source);
     if (device.model != nullptr) {
         for (const MeasuredKernels& kernels : device.model->kernels()) {
             if (kernels.sheet.host) continue;  // those are the device's own, above

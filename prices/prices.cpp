@@ -245,8 +245,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
     const auto measured = device.measured.find(to_string(problem));
     if (measured != device.measured.end()) {
         const Measured& sample = measured->second;
-        return {sample.median, sample.error, sample.source,
-                sample.here ? Basis::measured_here : Basis::measured_on_class};
+        return {sample.median, sample.error, sample.source, sample.basis};
     }
     const auto others = other_batches(problem, device);
     if (!others.empty()) return interpolate(problem, others);

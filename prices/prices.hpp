@@ -11,12 +11,6 @@
 
 namespace rehearse {
 
-/// What a price rests on, in the three words of every table, picture and document.
-enum class Basis {
-    measured_here,      // this problem, on the host that this process runs on
-    measured_on_class,  // this problem, on a device of this class
-    modelled            // all else: of measurements of other problems or devices, of tiles, of the data sheet
-};
 /// "measured here", "measured on this device class", "modelled".
 std::string_view to_string(Basis basis);
 

@@ -262,4 +262,10 @@ std::optional<Price> tile_price(const Problem& problem, const DeviceClass& devic
                              host ? model.issue.source : model.large_tile.source)};
 }
 
+std::vector<Problem> sums_beside(const Problem& kernel, std::vector<Problem> sums, const DeviceClass& device) {
+    if (fitted_on_steps(device) && tile_price(kernel, device)) return {};
+    std::erase_if(sums, [&](const Problem& sum) { return tile_price(sum, device).has_value(); });
+    return sums;
+}
+
 }  // namespace rehearse

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/machine.hpp"
 #include "prices/kernel_point.hpp"
@@ -44,6 +45,10 @@ bool has_tiles(const Machine& machine);
 /// Of 16-bit operators of transformers, of attention, losses and what is done to each value of rows of tokens in f32 as
 /// well, and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
+
+/// The sums of gradients that follow `kernel` (gradient_sums) without those that are in prices already: passes over
+/// memory that were fitted on whole steps of transformers contain them, that of the kernel or that of the sum.
+std::vector<Problem> sums_beside(const Problem& kernel, std::vector<Problem> sums, const DeviceClass& device);
 
 /// Seconds of a product's tiles, wave by wave, where memory keeps up with them.
 Seconds tiles_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,

@@ -8,23 +8,30 @@
 #include "models/models.hpp"
 #include "models/zoo/zoo.hpp"
 #include "predict/in_batches.hpp"
+#include "schedule/plan.hpp"
 
 namespace rehearse::predict {
 namespace {
 
+using namespace rehearse::literals;
+
 models::FrameworkProfile profile(const std::string& name, const std::string& value) {
-    return {.name = "mine", .summary = "", .settings = {{"issue", "10us", "measured"}, {name, value, "measured"}}};
+    return {
+        .name = "mine",
+        .summary = "",
+        .settings = {{"issue", "10us", "measured"}, {"issue_error", "0.3", "guessed"}, {name, value, "by " + name}}};
 }
 
 TEST(HostIssue, OfAKindGoesBeforeThatOfAll) {
     const Op conv = Conv{3, 8, 8, 4, Window{}}, product = MatMul{8, 8, 8};
     const Op norm = BatchNorm{.channels = 4, .height = 8, .width = 8}, add = Add{{64}};
     const HostIssue issue = issue_of(profile("issue_convolution", "70us"));
-    EXPECT_DOUBLE_EQ(issue.of(conv).value, 70e-6);
-    for (const Op& op : {product, norm, add}) EXPECT_DOUBLE_EQ(issue.of(op).value, 10e-6);
-    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(product).value, 50e-6);
-    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(Attention{2, 8, 8, 4}).value, 50e-6);
-    EXPECT_DOUBLE_EQ(issue_of(profile("issue_normalization", "40us")).of(norm).value, 40e-6);
+    EXPECT_DOUBLE_EQ(issue.of(conv).time.value, 70e-6);
+    for (const Op& op : {product, norm, add}) EXPECT_DOUBLE_EQ(issue.of(op).time.value, 10e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(product).time.value, 50e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_product", "50us")).of(Attention{2, 8, 8, 4}).time.value, 50e-6);
+    EXPECT_DOUBLE_EQ(issue_of(profile("issue_normalization", "40us")).of(norm).time.value, 40e-6);
+    EXPECT_EQ(issue.of(conv), (Issue{70_us, 0.3, "by issue_convolution"}));
     EXPECT_EQ(issue_of(models::load_framework("rehearse")), HostIssue{});
     EXPECT_FALSE(Framework{.issue = issue}.plain());
 }
@@ -38,12 +45,62 @@ TEST(HostIssue, IsNoNegativeTime) {
     }
 }
 
+TEST(HostIssue, IsKnownWithAnError) {
+    const models::FrameworkProfile bare{.name = "mine", .summary = "", .settings = {{"issue", "10us", "measured"}}};
+    EXPECT_THAT([&] { static_cast<void>(issue_of(bare)); },
+                testing::ThrowsMessage<InputError>(testing::HasSubstr("issue has no issue_error beside it")));
+    models::FrameworkProfile wrong = bare;
+    wrong.settings.push_back({"issue_error", "-0.1", "measured"});
+    EXPECT_THROW(static_cast<void>(issue_of(wrong)), InputError);
+}
+
+// What was measured stays so until a framework adds to it: of two samples the one that the host is slower than is the
+// host's, and a batch in between, which nobody measured, is modelled with it and without.
+TEST(Basis, IsTheHostsWhereItDecides) {
+    const auto named = [](std::int64_t batch) {
+        return Problem{MatMul{8, 8, 8, false}, Pass::forward, batch, DataType::f32};
+    };
+    DeviceClass device;
+    device.measured[to_string(named(1))] = {10_us, 0.01, 5, "short"};
+    device.measured[to_string(named(9))] = {90_us, 0.02, 5, "long", Basis::measured_here};
+    const Framework framework{.issue = {.product = {50_us, 0.2, "a stop-watch"}}};
+    const auto taken = [&](std::int64_t batch) {
+        return with_overheads(price(named(batch), device), named(batch), device, framework);
+    };
+    EXPECT_EQ(taken(9).basis, Basis::measured_here);
+    EXPECT_EQ(taken(9).source, "long");
+    EXPECT_EQ(taken(1).basis, Basis::modelled);
+    EXPECT_EQ(taken(1).source, "the host's issue: a stop-watch");
+    EXPECT_DOUBLE_EQ(taken(1).error, 0.2);
+    EXPECT_EQ(taken(8).basis, Basis::modelled);
+    EXPECT_DOUBLE_EQ(taken(8).error, 0.02);
+}
+
+// A framework that copies each gradient twice before its update, and leaves all else as it was measured.
+TEST(Basis, OfAPricedMachineIsThatOfEachPrice) {
+    const Machine machine = models::load_machine("summit");
+    const Network network = models::load_network("lenet5");
+    const Schedule schedule =
+        schedule::make_schedule(network, machine, schedule::parse_plan("data"), {.devices = 2, .batch_per_device = 32});
+    const Machine with = priced(machine, schedule, {.bucket_copies = 2});
+    for (const Step& step : schedule.classes.front().steps) {
+        const Problem* problem = problem_of(step);
+        if (problem == nullptr) continue;
+        SCOPED_TRACE(to_string(*problem));
+        const Price before = price(*problem, machine.classes.front()), after = price(*problem, with.classes.front());
+        const bool updates = std::holds_alternative<Update>(step.action);
+        EXPECT_EQ(after.basis, updates ? Basis::modelled : before.basis);
+        EXPECT_EQ(after.source, updates ? "with what the framework adds: " + before.source : before.source);
+        EXPECT_EQ(after.time > before.time, updates);
+    }
+}
+
 // A product of a few values takes less than its host needs to issue it; a large one takes as long as without.
 TEST(HostIssue, IsTheLeastThatAKernelTakes) {
     DeviceClass device;
     device.peak[DataType::f32] = {FlopRate{1e12}, "sheet"};
     device.memory_bandwidth = {Bandwidth{1e12}, "sheet"};
-    const Framework framework{.issue = {.product = Seconds{50e-6}}};
+    const Framework framework{.issue = {.product = {50_us, 0.2, "measured"}}};
     const auto time = [&](std::int64_t size) {
         const Problem problem{MatMul{size, size, size, false}, Pass::forward, 1, DataType::f32};
         return with_overheads(price(problem, device), problem, device, framework).time.value;

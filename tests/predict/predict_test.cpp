@@ -175,14 +175,14 @@ TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
 TEST(Predict, AFrameworkKeepsStatisticsOfGradients) {
     Job job = job_of("lenet5", {1, 2});
     job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
-    job.framework.issue.other = Seconds{1e-3};
+    job.framework.issue.other.time = Seconds{1e-3};
     const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
     job.framework.statistics = {.alone = 14, .shared = 5};
     EXPECT_NEAR((step_of(setup_of(job, 1)).time - one).value, 14 * 10 * 1e-3, 1e-9);
     const double longer = slowest_of(2) * beside(2);  // the slower card of two, beside the other
     EXPECT_NEAR((step_of(setup_of(job, 2)).time - two).value, longer * 5 * 10 * 1e-3, 1e-3 * 5 * 10 * 1e-3);
     // Without a host to wait for, 1.4 passes each at the memory bandwidth.
-    job.framework.issue.other = Seconds{};
+    job.framework.issue.other.time = Seconds{};
     job.framework.statistics = {};
     const Seconds plain = step_of(setup_of(job, 1)).time;
     job.framework.statistics = {.alone = 1e4};
@@ -214,7 +214,7 @@ TEST(Predict, AFrameworkUpdatesAfterAllSums) {
 TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
     Job job = job_of("lenet5", {1});
     job.batch = 1;
-    job.framework.issue.other = Seconds{1};
+    job.framework.issue.other.time = Seconds{1};
     const Prediction prediction = predict(job);
     double kernels = 0;
     for (const Step& step : prediction.setup.schedule.classes.at(0).steps) {
@@ -222,7 +222,7 @@ TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
         kernels += problem != nullptr && has_pass(problem->op, problem->pass) ? 1 : 0;
     }
     EXPECT_NEAR(prediction.points[0].figures.time.step.value, kernels, 1e-9);
-    job.framework.issue.other = Seconds{1e-12};
+    job.framework.issue.other.time = Seconds{1e-12};
     const Seconds with = predict(job).points[0].figures.time.step;
     job.framework.issue = {};
     EXPECT_DOUBLE_EQ(with.value, predict(job).points[0].figures.time.step.value) << "all kernels take longer";
@@ -253,6 +253,48 @@ TEST(Predict, AStepWaitsForItsSlowestCard) {
     }
     EXPECT_NEAR(waited / (kernels - waited), slowest_of(12) - 1, 1e-9);
     EXPECT_NEAR(crowded / (kernels - waited - crowded), beside(6) - 1, 1e-9);
+}
+
+// Four workers push to and pull from one server, which is the only thing that a step does besides computing. In its
+// explanation it has a row, shares are of a worker's step, and what is computed is what the step computes.
+TEST(Predict, TradesWithServersAreExplained) {
+    Job job = job_of("vgg16", {5});
+    job.plan = schedule::parse_plan("data=4,server=1");
+    const Prediction prediction = predict(job);
+    const Summary& time = prediction.points[0].figures.time;
+    EXPECT_EQ(summarize(prediction.timeline).step, time.step);
+    Seconds computed, traded;
+    for (const Explained& part : explained(prediction)) {
+        EXPECT_DOUBLE_EQ(part.share, part.total / time.step);
+        (part.what == "push to and pull from servers" ? traded : computed) += part.total;
+    }
+    EXPECT_NEAR(computed / time.compute, 1, 1e-6);
+    EXPECT_GE(traded / time.exposed_comm, 1 - 1e-9) << "what is not hidden is part of it";
+}
+
+// What a pipeline sends, and samples that are read, have rows, too: with them nothing but waiting is left of the step.
+TEST(Predict, MessagesOfAPipelineAndReadingAreExplained) {
+    Job job = job_of("lenet5", {2});
+    job.plan = schedule::parse_plan("pipe=2:microbatches=2");
+    job.conditions.input = "alpine";
+    job.conditions.sample = Bytes{1e6};
+    const std::vector<Explained> parts = explained(predict(job));
+    const auto has = [&](std::string_view what) { return std::ranges::count(parts, what, &Explained::what) == 1; };
+    EXPECT_TRUE(has("messages between stages"));
+    EXPECT_TRUE(has("reading from alpine"));
+}
+
+// Where layers share what they read, and micro-batches their weights, gradients are added up beside the kernels.
+TEST(Predict, SumsOfGradientsAreExplained) {
+    Job job = job_of("resnet50", {1});
+    job.plan = schedule::parse_plan("data=1:microbatches=4");
+    double share = 0, sums = 0;
+    for (const Explained& part : explained(predict(job))) {
+        share += part.share;
+        if (part.what == "sums of gradients") sums += part.share;
+    }
+    EXPECT_NEAR(share, 1, 1e-9);
+    EXPECT_GT(sums, 0.01);
 }
 
 // All parts of a band are independent: their logarithms' squares add up.
@@ -334,6 +376,41 @@ TEST(Conditions, NoiseMakesATrainingLonger) {
     EXPECT_EQ(point.time_of(60000), point.training->epoch);
 }
 
+// Each group of one rank draws for each of its steps: no two are alike, and each takes at least its push and pull.
+TEST(Conditions, NoiseOfServersIsOfEachStepOfEachGroup) {
+    Job job = job_of("lenet5", {7});
+    job.plan = schedule::parse_plan("server=1,data=6");
+    job.conditions.jitter = {.sigma = 0.2, .samples = 40};
+    const Point point = predict(job).points[0];
+    ASSERT_TRUE(point.noisy);
+    EXPECT_LT(point.noisy->p05, point.noisy->mean);
+    EXPECT_LT(point.noisy->mean, point.noisy->p95);
+}
+
+// Six ranks of Summit share a node, so that twelve fill two and eight do not; without a table of its own a machine has
+// rings.
+TEST(Sums, ByTheMachinesOwnLibrarySayWhereTheyAreRings) {
+    Job job = job_of("lenet5", {1, 8, 12});
+    job.plan = schedule::parse_plan("data:allreduce=own");
+    const Prediction prediction = predict(job);
+    EXPECT_EQ(prediction.points[0].rings, "") << "there are no sums";
+    EXPECT_EQ(prediction.points[2].rings, "");
+    EXPECT_THAT(sums_notes(prediction.points),
+                ElementsAre(testing::AllOf(HasSubstr("on 8 devices"), HasSubstr("has 6 of its ranks and another 2"))));
+    job.plan = schedule::parse_plan("data:allreduce=nccl");
+    job.devices = {12};
+    const Prediction named = predict(job);
+    EXPECT_EQ(named.points[0].figures.time.step, prediction.points[2].figures.time.step);
+    EXPECT_TRUE(sums_notes(named.points).empty());
+    job.plan = schedule::parse_plan("data:allreduce=own");
+    job.machine = models::load_machine("titanx-server");
+    job.devices = {2};
+    const Prediction rings = predict(job);
+    EXPECT_THAT(sums_notes(rings.points), ElementsAre(HasSubstr("names no library")));
+    job.plan = schedule::parse_plan("data:allreduce=ring");
+    EXPECT_EQ(predict(job).points[0].figures.time.step, rings.points[0].figures.time.step);
+}
+
 // Six ranks on node 0 trade with a server on node 1, which updates 60,000 weights in place.
 TEST(Conditions, SlowTheNodesOfServersToo) {
     Job job = job_of("lenet5", {7});
@@ -351,6 +428,8 @@ TEST(Conditions, NoteNodesThatTheJobIsNotOn) {
     job.conditions.slow = {{1, 2}, {2, 2}};
     job.conditions.degraded = {{"node1:nic0:*", 0.5}, {"node3:nic0:*", 0.5}, {"node*:nic0:*", 0.5}};
     EXPECT_THAT(condition_notes(setup_of(job, 12)), ElementsAre(HasSubstr("--slow 2"), HasSubstr("not on node 3")));
+    job.conditions = {.degraded = {{"node3:nic0:*", 0.5}}, .placement = sim::Placement::scattered};
+    EXPECT_THAT(condition_notes(setup_of(job, 12)), ElementsAre(HasSubstr("not on node 3, but on 0, 2304")));
 }
 
 TEST(Conditions, AreChecked) {

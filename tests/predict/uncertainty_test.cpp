@@ -34,8 +34,8 @@ struct TwoKernels {
 
 TEST(Uncertainty, TakesErrorsOfDifferentMeasurementsAsIndependent) {
     const TwoKernels of_two;
-    EXPECT_NEAR(sim::longest_computation(of_two.schedule, of_two.machine).error, 0.5 / 7, 1e-12);
-    EXPECT_NEAR(sim::longest_computation(of_two.schedule, of_two.machine).time.value, 7e-3, 1e-15);
+    EXPECT_NEAR(sim::longest_computation(of_two.schedule, of_two.machine, of_two.machine).error, 0.5 / 7, 1e-12);
+    EXPECT_NEAR(sim::longest_computation(of_two.schedule, of_two.machine, of_two.machine).time.value, 7e-3, 1e-15);
     const Uncertainty uncertainty = of(of_two.machine, of_two.schedule, Seconds{7e-3});
     EXPECT_NEAR(uncertainty.computation, 1 + 1.645 * 0.5 / 7, 1e-9);
     EXPECT_EQ(uncertainty.messages, 1);

@@ -30,7 +30,8 @@ Seconds bound(const Problem& problem, const DeviceClass& device) {
 }
 
 void plant(DeviceClass& device, const Problem& problem, double times, double error = 0.01) {
-    device.measured[to_string(problem)] = {bound(problem, device) * times, error, 7, "measured, node7", true};
+    device.measured[to_string(problem)] = {bound(problem, device) * times, error, 7, "measured, node7",
+                                           Basis::measured_here};
 }
 
 Problem conv(std::int64_t channels, std::int64_t pixels, std::int64_t filters, std::int64_t groups = 1) {
