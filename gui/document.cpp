@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "trace/input_file.hpp"
 #include "trace/perfetto_scan.hpp"
 #include "trace/trace.hpp"
 
@@ -22,17 +21,7 @@ using Json = nlohmann::json;
 // Beyond so many events a timeline is kept as lanes only: a list of events with their texts takes five times as much.
 constexpr std::size_t most_events = 2'000'000;
 
-std::string head_of(const std::string& path) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) throw InputError(path + ": it is a directory");
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw InputError(fmt::format("{}: cannot read: {}", path, std::generic_category().message(errno)));
-    std::string head(65536, '\0');
-    file.read(head.data(), static_cast<std::streamsize>(head.size()));
-    head.resize(static_cast<std::size_t>(file.gcount()));
-    if (head.empty()) throw InputError(path + ": the file is empty");
-    return head;
-}
+constexpr std::string_view what_is_right = "right would be a timeline, a prediction, benchmarks or a Chrome trace";
 
 Json parsed(const std::string& json, const std::string& origin) {
     try {
@@ -55,16 +44,21 @@ std::string text(const Json& object, const char* key) {
     return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// A prediction or benchmarks, which are read as a whole.
+// A prediction or benchmarks, which are read as a whole; the text of a gzip file.
 std::string small_file(const std::string& path) {
-    constexpr std::uintmax_t most = 500'000'000;
-    std::error_code error;
-    if (const auto size = std::filesystem::file_size(path, error); !error && size > most) {
-        throw InputError(fmt::format("{}: {} is too large for a prediction or benchmarks (at most {})", path,
-                                     to_string(Bytes{static_cast<double>(size)}),
-                                     to_string(Bytes{static_cast<double>(most)})));
+    constexpr std::size_t most = 500'000'000, piece = 1'000'000;
+    trace::InputFile file(path, what_is_right);
+    std::string text;
+    std::streamsize got = file.size() > static_cast<std::int64_t>(most) ? 0 : 1;
+    while (got > 0 && text.size() <= most) {
+        const std::size_t before = text.size();
+        text.resize(before + piece);
+        got = file.stream().read(text.data() + before, piece).gcount();
+        text.resize(before + static_cast<std::size_t>(got));
     }
-    return read_file(path);
+    if (got == 0 && !text.empty()) return text;
+    throw InputError(fmt::format("{} is too large for a prediction or benchmarks (at most {})", path,
+                                 to_string(Bytes{static_cast<double>(most)})));
 }
 
 std::vector<Json> rows_of(const Json& document, const char* key) {
@@ -135,29 +129,39 @@ std::vector<Document> timelines_of(const std::string& path, const Progress& prog
     return documents;
 }
 
-// Of repetitions under one name their median, as rehearse bench prints it: of an even number the mean of the two in the
-// middle. What was done in that time is the same in each, so that rates follow it.
-Benchmarks medians(Benchmarks all) {
-    std::vector<Benchmark> rows;
-    std::vector<std::vector<Benchmark>> of_name;
-    for (Benchmark& row : all.rows) {
-        const auto known = std::ranges::find(rows, row.name, &Benchmark::name);
-        const auto place = static_cast<std::size_t>(known - rows.begin());
-        if (known == rows.end()) rows.push_back(row), of_name.emplace_back();
-        of_name[place].push_back(std::move(row));
+struct Repetitions {
+    std::string name;
+    std::vector<Benchmark> good, failed;
+    std::optional<Benchmark> median;  // as the file has it
+};
+
+// Of repetitions the median, as rehearse bench prints it: of an even number the mean of the two in the middle. What was
+// done in that time is the same in each, so that rates follow it.
+Benchmark median_of(std::vector<Benchmark> repetitions) {
+    std::ranges::stable_sort(repetitions, {}, &Benchmark::seconds);
+    Benchmark row = repetitions[repetitions.size() / 2];
+    if (repetitions.size() % 2 == 1) return row;
+    const double median = (repetitions[repetitions.size() / 2 - 1].seconds + row.seconds) / 2;
+    const double faster = median > 0 ? row.seconds / median : 1;
+    for (double* rate : {&row.flops_per_s, &row.bytes_per_s, &row.peak_fraction}) *rate *= faster;
+    row.seconds = median;
+    return row;
+}
+
+// A row a benchmark. A repetition that failed took no time: the others count, and it is told of.
+void take(Benchmarks& to, const std::vector<Repetitions>& all) {
+    for (const Repetitions& each : all) {
+        to.are_medians = to.are_medians || each.median || each.good.size() > 1;
+        if (!each.median && each.good.empty()) {
+            to.rows.push_back(each.failed.front());
+            continue;
+        }
+        to.rows.push_back(each.median ? *each.median : median_of(each.good));
+        if (each.failed.empty()) continue;
+        to.left_out += fmt::format("{}{} of {} repetitions of {} failed and are left out: {}",
+                                   to.left_out.empty() ? "" : "; ", each.failed.size(),
+                                   each.failed.size() + each.good.size(), each.name, each.failed.front().error);
     }
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::vector<Benchmark>& repetitions = of_name[i];
-        std::ranges::stable_sort(repetitions, {}, &Benchmark::seconds);
-        rows[i] = repetitions[repetitions.size() / 2];
-        if (repetitions.size() % 2 == 1) continue;
-        const double median = (repetitions[repetitions.size() / 2 - 1].seconds + rows[i].seconds) / 2;
-        const double faster = median > 0 ? rows[i].seconds / median : 1;
-        for (double* rate : {&rows[i].flops_per_s, &rows[i].bytes_per_s, &rows[i].peak_fraction}) *rate *= faster;
-        rows[i].seconds = median;
-    }
-    all.rows = std::move(rows);
-    return all;
 }
 
 }  // namespace
@@ -178,22 +182,37 @@ Benchmarks parse_benchmarks(const std::string& json, const std::string& origin) 
             if (rate > 0) result.roofs.push_back({text(roof, "name"), rate, slope, true});
         }
     }
+    std::vector<Repetitions> all;
     for (const Json& row : rows_of(document, "benchmarks")) {
-        if (text(row, "run_type") == "aggregate" && text(row, "aggregate_name") != "median") continue;
+        const bool aggregate = text(row, "run_type") == "aggregate";
+        if (aggregate && text(row, "aggregate_name") != "median") continue;
         const std::string unit = text(row, "time_unit");
         const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
         const double median = number(row, "median_s");  // of rehearse bench; others have a mean only
         result.are_medians = result.are_medians || median > 0;
-        result.rows.push_back({text(row, "name"), median > 0 ? median : number(row, "real_time") * scale,
-                               number(row, "flop/s"), number(row, "B/s"), number(row, "peak_fraction"),
-                               text(row, "error_message")});
+        std::string name = text(row, aggregate && row.contains("run_name") ? "run_name" : "name");
+        const Benchmark benchmark{name,
+                                  median > 0 ? median : number(row, "real_time") * scale,
+                                  number(row, "flop/s"),
+                                  number(row, "B/s"),
+                                  number(row, "peak_fraction"),
+                                  text(row, "error_message")};
+        auto known = std::ranges::find(all, name, &Repetitions::name);
+        if (known == all.end()) known = all.insert(known, {std::move(name), {}, {}, {}});
+        const bool failed = row.value("error_occurred", Json(false)) == true || !benchmark.error.empty();
+        if (aggregate) {
+            known->median = benchmark;
+        } else {
+            (failed ? known->failed : known->good).push_back(benchmark);
+        }
     }
-    if (result.rows.empty()) throw InputError(origin + ": no benchmarks in it");
-    return medians(std::move(result));
+    if (all.empty()) throw InputError(origin + ": no benchmarks in it");
+    take(result, all);
+    return result;
 }
 
 std::vector<Document> load(const std::string& path, const Progress& progress) {
-    const std::string head = head_of(path);
+    const std::string head = trace::InputFile(path, what_is_right).head(65536);
     const bool has_label = path.find('#') != std::string::npos && !std::filesystem::exists(path);
     const auto has = [&](const char* word) { return head.find(word) != std::string::npos; };
     const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -209,6 +228,8 @@ std::vector<Document> load(const std::string& path, const Progress& progress) {
     if (has("\"rehearse.timeline/")) return timelines_of(path, progress);
     if (has("\"benchmarks\"") && !has("\"traceEvents\"")) {
         document.benchmarks = std::make_shared<Benchmarks>(parse_benchmarks(small_file(path), path));
+        if (const std::string& left_out = document.benchmarks->left_out; !left_out.empty())
+            document.warning = fmt::format("{}: {}", path, left_out);
         return {document};
     }
     if (has("\"rehearse.")) {

@@ -21,7 +21,7 @@ using report::MemoryPart;
 
 struct Benchmark {
     std::string name;
-    double seconds = 0;  // median_s, the median of rehearse bench; of another program real_time, its mean
+    double seconds = 0;  // the median of rehearse bench (median_s) or of repetitions; of one, the mean of its rounds
     double flops_per_s = 0, bytes_per_s = 0, peak_fraction = 0;  // 0: not counted
     std::string error;
 };
@@ -32,12 +32,13 @@ struct Benchmarks {
     std::vector<picture::Roof> roofs;  // as rehearse bench adds them
     std::vector<Benchmark> rows;
     bool are_medians = false;  // else means, as Google Benchmark's real_time is
+    std::string left_out{};    // "1 of 3 repetitions of BM_a/8 failed and are left out: ..."
 };
 
 struct Document {
     int id = 0;                                   // of the session that has it open, not used again
     std::string path, label;                      // label: the file's name, and of several timelines which
-    std::string warning;                          // "cut off: ...": what is shown is not all
+    std::string warning;                          // "cut off: ...", "... are left out": what is shown is not all
     std::shared_ptr<const picture::Lanes> lanes;  // of a timeline
     std::shared_ptr<const Timeline> timeline;     // of a timeline of ours that is not huge
     std::optional<Summary> summary;               // of the same

@@ -59,11 +59,11 @@ public:
         });
         curve_->show([this](picture::Size size, picture::Theme theme) {
             if (prediction_ == nullptr) return note(size, theme, curve_note_);
-            return xy_chart(
-                scaling_chart({curve_of(*prediction_)}, picture::ScalingMetric::throughput, "Predicted scaling",
-                              coarse_ ? "the ends first, without their band; the rest is being simulated"
-                                      : "band: error of the prices; dashed: perfect scaling"),
-                size, theme);
+            return xy_chart(scaling_chart({curve_of({prediction_, name_of(*prediction_)})},
+                                          picture::ScalingMetric::throughput, "Predicted scaling",
+                                          coarse_ ? "the ends first, without their band; the rest is being simulated"
+                                                  : "band: error of the prices; dashed: perfect scaling"),
+                            size, theme);
         });
         delay_.setSingleShot(true);
         delay_.setInterval(pause_ms);

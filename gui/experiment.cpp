@@ -13,6 +13,7 @@
 #include "models/experiment_file.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
+#include "predict/job.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/plan.hpp"
 
@@ -87,6 +88,12 @@ Experiment experiment_in(const std::string& path, const Experiment& before) {
         return result;
     }
     const models::ExperimentFile file = models::load_experiment(path);
+    const predict::Job defaults;  // with Experiment's model and machine what the command line has
+    result = {.plan = "data",
+              .precision = std::string{to_string(defaults.precision)},
+              .optimizer = std::string{to_string(defaults.optimizer)},
+              .devices = fmt::format("{}", fmt::join(defaults.devices, ",")),
+              .batch = static_cast<int>(defaults.batch)};
     const auto take = [](std::string& word, const std::string& given) {
         if (!given.empty()) word = given;
     };

@@ -22,8 +22,9 @@ struct Experiment {
 std::vector<std::string> arguments(const Experiment& experiment, const std::string& devices = {});
 /// As one types it in a shell.
 std::string command_line(const Experiment& experiment);
-/// From a file with a table [experiment] (models/experiment_file.hpp), what it does not say from `before`; from a
-/// machine file or an .onnx network that part alone. InputError: it cannot be read, or is none of these.
+/// From a file with a table [experiment] (models/experiment_file.hpp), what it does not say as `rehearse predict` has
+/// it; a machine file or an .onnx network takes the place of that part of `before`. InputError: it cannot be read,
+/// or is none of these.
 Experiment experiment_in(const std::string& path, const Experiment& before);
 /// A file that experiment_in reads back.
 std::string to_toml(const Experiment& experiment);

@@ -59,16 +59,22 @@ public:
             visit_chrome(file_, {.head = [](const FlatObject&) {},
                                  .element = [this](const ChromeElement& element) { take(element); }});
         } catch (const InputError& error) {
+            pair_ends();
             if (builder_.events() == 0 || !contains(error.what(), "cut off")) throw;
             document.warning = fmt::format("{}; the {} events before it are shown", error.what(), builder_.events());
         }
+        pair_ends();
         if (builder_.events() == 0) {
             throw InputError(file_.path() + ": a Chrome trace without one event that has a duration (X, or B with E)");
         }
+        const auto warn = [&](const std::string& text) {
+            if (text.empty()) return;
+            document.warning += (document.warning.empty() ? "" : "; ") + text;
+        };
+        warn(left_out());
         if (argument_bytes_ > most_argument_bytes) {
-            if (!document.warning.empty()) document.warning += "; ";
-            document.warning += fmt::format("{}: arguments of events beyond the first {} are left out", file_.path(),
-                                            to_string(Bytes{static_cast<double>(most_argument_bytes)}));
+            warn(fmt::format("{}: arguments of events beyond the first {} are left out", file_.path(),
+                             to_string(Bytes{static_cast<double>(most_argument_bytes)})));
         }
         document.lanes = std::make_shared<picture::Lanes>(named(finished()));
         return document;
@@ -95,24 +101,59 @@ private:
         if (*phase == "M") return take_name(element);
         if (std::string_view{"XBEbeSFstf"}.find(*phase) == std::string_view::npos || phase->size() != 1) return;
         const double ts = element.fields.real("ts").value_or(NAN), dur = element.fields.real("dur").value_or(0);
-        if (!(std::abs(ts) < 9e15) || !(dur >= 0 && dur < 9e15)) return;
-        const auto start = static_cast<std::int64_t>(std::llround(ts * 1e3));
         const auto kind = phase->front();
-        if (kind == 's' || kind == 't' || kind == 'f') return take_flow(element, kind, start);
+        if (!(std::abs(ts) < 9e15) || !(dur >= 0 && dur < 9e15)) {
+            untimed_ += is_flow(kind) ? 0 : 1;
+            return;
+        }
+        const auto start = static_cast<std::int64_t>(std::llround(ts * 1e3));
+        if (is_flow(kind)) return take_flow(element, kind, start);
         const Track track{id(element.fields, "pid"),
                           is_asynchronous(kind) ? async_name(element.fields) : thread(element.fields)};
         Open event{start, std::string{element.fields.text("name").value_or("")}, category(element.fields),
                    element.args.lines()};
         if (kind == 'X') return add(track, std::llround(dur * 1e3), std::move(event));
         // Asynchronous ones end by their number, on whichever thread; the others in turn.
-        auto& open = open_[{track, is_asynchronous(kind) ? number_text(element.fields) : ""}];
-        if (kind == 'B' || kind == 'b' || kind == 'S') return open.push_back(std::move(event));
-        if (open.empty()) return;  // an end whose begin was before the recording
-        Open begun = std::move(open.back());
-        open.pop_back();
-        if (!event.arguments.empty())
-            begun.arguments += (begun.arguments.empty() ? "" : "\n") + std::move(event.arguments);
-        add(track, start - begun.start, std::move(begun));
+        const bool begins = kind == 'B' || kind == 'b' || kind == 'S';
+        ends_[{track, is_asynchronous(kind) ? number_text(element.fields) : ""}].push_back({begins, std::move(event)});
+    }
+
+    // A file may have events in any order; an end is of the last begin before it that has none yet.
+    void pair_ends() {
+        for (auto& [of, ends] : ends_) {
+            std::ranges::stable_sort(ends, {}, [](const End& end) { return end.event.start; });
+            std::vector<Open> open;
+            for (auto& [begins, event] : ends) {
+                if (begins) {
+                    open.push_back(std::move(event));
+                } else if (open.empty()) {
+                    ++without_begin_;
+                } else {
+                    Open begun = std::move(open.back());
+                    open.pop_back();
+                    if (!event.arguments.empty())
+                        begun.arguments += (begun.arguments.empty() ? "" : "\n") + std::move(event.arguments);
+                    add(of.first, event.start - begun.start, std::move(begun));
+                }
+            }
+            without_end_ += std::ssize(open);
+        }
+        ends_.clear();
+    }
+
+    // "3 events are left out: 1 whose time or duration is negative or no number, 2 that begin and do not end".
+    std::string left_out() const {
+        std::string parts;
+        const auto say = [&](std::int64_t count, const char* which) {
+            if (count > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, which);
+        };
+        say(untimed_, "without a time that is a number, or with a negative duration");
+        say(without_end_, "that begin and do not end");
+        say(without_begin_, "that end and do not begin");
+        const std::int64_t all = untimed_ + without_end_ + without_begin_;
+        return parts.empty()
+                   ? ""
+                   : fmt::format("{}: {} event{} left out: {}", file_.path(), all, all == 1 ? " is" : "s are", parts);
     }
 
     struct Track {
@@ -124,7 +165,12 @@ private:
         std::int64_t start;
         std::string name, category, arguments;
     };
+    struct End {
+        bool begins;
+        Open event;
+    };
 
+    static bool is_flow(char phase) { return phase == 's' || phase == 't' || phase == 'f'; }
     static bool is_asynchronous(char phase) { return phase == 'b' || phase == 'e' || phase == 'S' || phase == 'F'; }
     static std::string category(const FlatObject& fields) { return std::string{fields.text("cat").value_or("")}; }
     std::string thread(const FlatObject& fields) { return fmt::format("{}", id(fields, "tid")); }
@@ -199,7 +245,8 @@ private:
     std::map<std::int64_t, std::string> rank_names_;
     std::map<std::int64_t, std::string> labels_;
     std::map<std::pair<std::int64_t, std::string>, std::string> thread_names_;
-    std::map<std::pair<Track, std::string>, std::vector<Open>> open_;
+    std::map<std::pair<Track, std::string>, std::vector<End>> ends_;  // both ends of events that have two
+    std::int64_t untimed_ = 0, without_end_ = 0, without_begin_ = 0;  // events that are not shown
     struct Flow {
         Track track;
         std::int64_t at, number;

@@ -33,13 +33,20 @@ std::string long_time(double s) {
 std::vector<Card> cards_of(const Point& p) {
     const Summary& time = p.figures.time;
     std::vector<Card> cards;
-    cards.push_back({"Step time", time_text(time.step.value),
+    cards.push_back({p.noisy ? "Step time without noise" : "Step time", time_text(time.step.value),
                      fmt::format("band {} to {}", time_text(p.band.low.value), time_text(p.band.high.value)),
                      compute_color, "timeline: where the time goes"});
+    if (p.noisy) {
+        cards.push_back(
+            {"Noisy step", time_text(p.noisy->mean.value),
+             fmt::format("nine in ten: {} to {}", time_text(p.noisy->p05.value), time_text(p.noisy->p95.value)),
+             compute_color, "scaling: over devices"});
+    }
     cards.push_back({"Throughput",
-                     picture::text_of(p.figures.samples_per_s(), picture::Unit::none) +
-                         (p.figures.samples_per_s() < 1e6 ? " samples/s" : "samples/s"),
-                     fmt::format("global batch {}", p.figures.global_batch), compute_color, "scaling: over devices"});
+                     picture::text_of(p.samples_per_s(), picture::Unit::none) +
+                         (p.samples_per_s() < 1e6 ? " samples/s" : "samples/s"),
+                     fmt::format("global batch {}{}", p.figures.global_batch, p.noisy ? ", with the noise" : ""),
+                     compute_color, "scaling: over devices"});
     cards.push_back({"Scaling efficiency",
                      p.efficiency ? fmt::format("{:.1f} %", 100 * *p.efficiency) : "none: does not fit",
                      fmt::format("{} devices, {} nodes", p.figures.devices, p.nodes),
@@ -172,8 +179,10 @@ picture::Picture overview_picture(const Timeline& timeline, const Summary& s, pi
                                           timeline.measured ? "measured" : "predicted"),
                               colors) +
                  10;
+    const std::optional<std::int64_t> workers = workers_of_servers(timeline);
     std::vector<Card> cards{
-        {"Step time", time_text(s.step.value), "of the median iteration", compute_color,
+        {"Step time", time_text(s.step.value),
+         workers ? fmt::format("mean of {} workers", *workers) : "of the median iteration", compute_color,
          "timeline: where the time goes"},
         {"Computing", time_text(s.compute.value), share_text(s.compute.value, s.step.value), good,
          "timeline: where the time goes"},

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "core/error.hpp"
 #include "picture/cells.hpp"
 #include "picture/stairs.hpp"
+#include "report/scaling_point.hpp"
 
 namespace rehearse::gui {
 
@@ -17,26 +20,68 @@ namespace {
 
 constexpr double million = 1e6;  // samples that points are compared by
 
+using Words = std::vector<std::pair<std::string, std::string>>;  // of an option: its name, what it says
+
+// What a prediction was asked, and whether runs that were measured are behind it.
+Words options_of(const Prediction& prediction) {
+    Words words = prediction.configuration;
+    const Point& last = prediction.points.back();
+    words.emplace_back("", last.anchor || last.measured ? "with a pilot" : "without a pilot");
+    return words;
+}
+
+// To names that several have what their predictions differ in.
+void add_differences(std::vector<NamedPrediction>& all, const std::function<Words(std::size_t)>& words_of) {
+    std::map<std::string, std::vector<std::size_t>> of_name;
+    for (std::size_t i = 0; i < all.size(); ++i) of_name[all[i].name].push_back(i);
+    for (const auto& [name, those] : of_name) {
+        std::map<std::string, std::set<std::string>> said;  // by option
+        for (const std::size_t i : those) {
+            for (const auto& [option, word] : words_of(i)) said[option].insert(word);
+        }
+        for (const std::size_t i : those) {
+            for (const auto& [option, word] : words_of(i)) {
+                if (said[option].size() > 1)
+                    all[i].name += fmt::format(", {}{}", option.empty() ? "" : option + " ", word);
+            }
+        }
+    }
+}
+
 }  // namespace
 
-picture::ScalingCurve curve_of(const Prediction& prediction) {
-    picture::ScalingCurve curve{
-        fmt::format("{} on {}, {}, {}", prediction.model, prediction.machine, prediction.plan, prediction.precision),
-        {}};
-    for (const Point& p : prediction.points) {
-        curve.points.push_back({static_cast<double>(p.figures.devices), p.figures.time.step.value, p.band.low.value,
-                                p.band.high.value, p.figures.samples_per_s(), p.efficiency, p.memory.fits});
+std::string name_of(const Prediction& prediction) {
+    const auto& noisy = prediction.points.front().noisy;
+    return fmt::format("{} on {}, {}, {}{}", prediction.model, prediction.machine, prediction.plan,
+                       prediction.precision, noisy ? fmt::format(", noise {:g}", noisy->sigma) : "");
+}
+
+std::vector<NamedPrediction> named(const std::vector<Document>& documents) {
+    std::vector<NamedPrediction> all;
+    std::vector<const Document*> of;
+    for (const Document& document : documents) {
+        if (document.prediction == nullptr) continue;
+        all.push_back({document.prediction, name_of(*document.prediction)});
+        of.push_back(&document);
     }
+    add_differences(all, [&](std::size_t i) { return options_of(*of[i]->prediction); });
+    add_differences(all, [&](std::size_t i) { return Words{{"", of[i]->label}}; });
+    add_differences(all, [&](std::size_t i) { return Words{{"", of[i]->path}}; });
+    return all;
+}
+
+picture::ScalingCurve curve_of(const NamedPrediction& named) {
+    picture::ScalingCurve curve{named.name, {}};
+    for (const Point& p : named.prediction->points) curve.points.push_back(report::scaling_point(p));
     return curve;
 }
 
-std::string front_title(const Prediction& prediction, const Point& p) {
+std::string front_title(const NamedPrediction& named, const Point& p) {
     return fmt::format("{} devices: {} for a million samples, {} of memory, {:.4g} device-hours\n{}", p.figures.devices,
-                       to_string(p.time_of(million)), to_string(p.memory.peak), p.device_hours(million),
-                       curve_of(prediction).name);
+                       to_string(p.time_of(million)), to_string(p.memory.peak), p.device_hours(million), named.name);
 }
 
-picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Prediction>>& predictions, picture::Size size,
+picture::Picture pareto_picture(const std::vector<NamedPrediction>& predictions, picture::Size size,
                                 picture::Theme theme) {
     picture::Chart chart;
     chart.title = "Time, devices, memory";
@@ -45,16 +90,16 @@ picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Predicti
     chart.y = {"time of 1,000,000 samples", picture::Scale::log, picture::Unit::seconds, {}, {}};
     std::vector<picture::Point> all;
     double most = 1;
-    for (const auto& prediction : predictions) {
-        for (const Point& p : prediction->points) most = std::max(most, p.memory.peak.value);
+    for (const NamedPrediction& each : predictions) {
+        for (const Point& p : each.prediction->points) most = std::max(most, p.memory.peak.value);
     }
-    for (const auto& prediction : predictions) {
-        picture::Series series{.name = prediction->model + ", " + prediction->plan, .line = false};
-        for (const Point& p : prediction->points) {
+    for (const NamedPrediction& each : predictions) {
+        picture::Series series{.name = each.name, .line = false};
+        for (const Point& p : each.prediction->points) {
             if (!p.memory.fits) continue;
             const picture::Point at{static_cast<double>(p.figures.devices), p.time_of(million).value};
             series.points.push_back(at);
-            series.titles.push_back(front_title(*prediction, p));
+            series.titles.push_back(front_title(each, p));
             series.radii.push_back(2.5 + 5.5 * std::sqrt(p.memory.peak.value / most));
             chart.labels.push_back({at, to_string(p.memory.peak), picture::Anchor::start, {}, {}});
             all.push_back(at);

@@ -19,11 +19,22 @@ picture::Picture overview_picture(const Prediction& prediction, std::size_t poin
 picture::Picture overview_picture(const Timeline& timeline, const Summary& summary, picture::Size size,
                                   picture::Theme theme);
 
-picture::ScalingCurve curve_of(const Prediction& prediction);
+/// "resnet50 on summit, data, mixed", and under noise ", noise 0.1".
+std::string name_of(const Prediction& prediction);
+/// With a name that no other one of them has: name_of, and where several would be called so the options in which they
+/// differ, else their files.
+struct NamedPrediction {
+    std::shared_ptr<const Prediction> prediction;
+    std::string name;
+};
+/// Those of the documents that are predictions, in their order.
+std::vector<NamedPrediction> named(const std::vector<Document>& documents);
+
+picture::ScalingCurve curve_of(const NamedPrediction& named);
 /// Of its dot at a point, for the pointer.
-std::string front_title(const Prediction& prediction, const Point& point);
+std::string front_title(const NamedPrediction& named, const Point& point);
 /// Step time against devices against memory: a dot a point, its area the memory; those that none beats are joined.
-picture::Picture pareto_picture(const std::vector<std::shared_ptr<const Prediction>>& predictions, picture::Size size,
+picture::Picture pareto_picture(const std::vector<NamedPrediction>& predictions, picture::Size size,
                                 picture::Theme theme);
 
 /// What a device holds, a bar a rank class, against its capacity.

@@ -12,6 +12,7 @@
 #include "gui/picture_view.hpp"
 #include "gui/session.hpp"
 #include "gui/start.hpp"
+#include "report/scaling_point.hpp"
 
 namespace rehearse::gui {
 
@@ -114,7 +115,7 @@ public:
         connect(metric_, &QComboBox::currentIndexChanged, this, [this](int) { view_->remake(); });
         view_->show(careful([this](picture::Size size, picture::Theme theme) {
             std::vector<picture::ScalingCurve> curves;
-            for (const auto& prediction : shown_) curves.push_back(curve_of(*prediction));
+            for (const NamedPrediction& each : shown_) curves.push_back(curve_of(each));
             if (curves.empty())
                 return note(size, theme, "Open predictions (rehearse predict --format json) to compare their scaling");
             return xy_chart(
@@ -127,38 +128,40 @@ public:
         }));
         table_->activated_row = [this](int row) { open_point(row); };
         view_->clicked = front_->clicked = [this](const picture::Mark& mark) {
-            for (std::size_t i = 0; i < places_.size(); ++i) {
-                const auto& [document, point] = places_[i];
-                const Prediction& prediction = *session_.at(document)->prediction;
-                const picture::ScalingCurve curve = curve_of(prediction);
-                if (mark.title == title_of(curve, curve.points[point]) ||
-                    mark.title == front_title(prediction, prediction.points[point]))
-                    return open_point(static_cast<int>(i));
+            int row = 0;
+            for (const NamedPrediction& each : shown_) {
+                const picture::ScalingCurve curve = curve_of(each);
+                for (std::size_t p = 0; p < curve.points.size(); ++p, ++row) {
+                    if (mark.title == title_of(curve, curve.points[p]) ||
+                        mark.title == front_title(each, each.prediction->points[p]))
+                        return open_point(row);
+                }
             }
         };
     }
     void refresh() override {
-        shown_.clear();
+        shown_ = named(session_.documents);
         places_.clear();
-        Rows rows{{"network", "machine", "plan", "devices", "nodes", "batch", "step", "low", "high", "samples/s",
-                   "efficiency", "exposed comm", "memory", "fits"},
+        Rows rows{{"file", "network", "machine", "plan", "devices", "nodes", "batch", "step", "low", "high",
+                   "samples/s", "efficiency", "exposed comm", "memory", "fits"},
                   {}};
         for (const int i : session_.with([](const Document& d) { return d.prediction != nullptr; })) {
             const Prediction& prediction = *session_.at(i)->prediction;
-            shown_.push_back(session_.at(i)->prediction);
             for (std::size_t p = 0; p < prediction.points.size(); ++p) {
                 const Point& point = prediction.points[p];
                 places_.emplace_back(i, p);
-                rows.rows.push_back({{prediction.model, {}},
+                const picture::ScalingPoint drawn = report::scaling_point(point);
+                rows.rows.push_back({{session_.at(i)->label, {}},
+                                     {prediction.model, {}},
                                      {prediction.machine, {}},
                                      {prediction.plan, {}},
                                      count(static_cast<double>(point.figures.devices)),
                                      count(static_cast<double>(point.nodes)),
                                      count(static_cast<double>(point.figures.global_batch)),
-                                     seconds(point.figures.time.step.value),
-                                     seconds(point.band.low.value),
-                                     seconds(point.band.high.value),
-                                     large(point.figures.samples_per_s()),
+                                     seconds(drawn.step_s),
+                                     seconds(drawn.low_s),
+                                     seconds(drawn.high_s),
+                                     large(drawn.samples_per_s),
                                      point.efficiency ? percent(*point.efficiency) : Value{},
                                      seconds(point.figures.time.exposed_comm.value),
                                      bytes(point.memory.peak.value),
@@ -183,7 +186,7 @@ private:
     QComboBox* metric_;
     PictureView *view_, *front_;
     Table* table_;
-    std::vector<std::shared_ptr<const Prediction>> shown_;
+    std::vector<NamedPrediction> shown_;
     std::vector<std::pair<int, std::size_t>> places_;  // of the table's rows
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gui/timeline_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 #include "core/text.hpp"
 #include "picture/ticks.hpp"
@@ -89,7 +92,12 @@ Rows area_of(const picture::Lanes& lanes, const TimelineView::Area& area, pictur
         }
         add({std::string{to_string(activity)}, {}, color_of(activity, theme)}, s.busy[a], all);
     }
-    for (const auto& each : steps) add({each.step, {}}, each.inside, each);
+    std::map<std::string_view, int> rows_of;  // one name may be of a call and of its kernel
+    for (const auto& each : steps) ++rows_of[each.step];
+    for (const auto& each : steps) {
+        const bool alone = rows_of[each.step] == 1;
+        add({alone ? each.step : fmt::format("{} ({})", each.step, to_string(each.activity)), {}}, each.inside, each);
+    }
     return rows;
 }
 

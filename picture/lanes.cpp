@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <string_view>
+#include <utility>
 
 namespace rehearse::picture {
 
@@ -20,6 +21,11 @@ std::size_t Lane::first_after(std::int64_t ns) const {
     const auto after = std::ranges::upper_bound(starts_, ns);
     const auto i = static_cast<std::size_t>(after - starts_.begin());
     return i > 0 && end(i - 1) > ns ? i - 1 : i;
+}
+
+int Lane::iteration(std::size_t i) const {
+    const auto after = std::ranges::upper_bound(iterations_, i, {}, &Run::first);
+    return (after - 1)->iteration;
 }
 
 std::optional<std::size_t> Lane::at(std::int64_t ns) const {
@@ -138,7 +144,7 @@ Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, st
 
 std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<const std::size_t> which,
                                                 std::int64_t from, std::int64_t to) {
-    std::unordered_map<std::string, std::size_t> row_of;
+    std::map<std::pair<std::string_view, Activity>, std::size_t> row_of;
     std::vector<std::size_t> row_of_what(lanes.whats.size(), 0);  // one more than the row
     std::vector<NamedStatistics> rows;
     for (const std::size_t l : which) {
@@ -147,7 +153,7 @@ std::vector<NamedStatistics> statistics_by_step(const Lanes& lanes, std::span<co
             std::size_t& number = row_of_what[lane.what(i)];
             if (number == 0) {
                 const What& what = lanes.whats[lane.what(i)];
-                const auto [place, is_new] = row_of.try_emplace(what.step, rows.size());
+                const auto [place, is_new] = row_of.try_emplace({what.step, what.activity}, rows.size());
                 if (is_new) rows.push_back({what.step, what.activity, 0, 0, INT64_MAX, 0, 0});
                 number = place->second + 1;
             }

@@ -48,7 +48,7 @@ public:
         return starts_[i] + (duration == is_long ? long_duration(i) : static_cast<std::int64_t>(duration));
     }
     std::uint32_t what(std::size_t i) const { return whats_[i]; }
-    int iteration(std::size_t i) const { return iterations_[i]; }
+    int iteration(std::size_t i) const;
     Activity activity(std::size_t i) const { return activities_[i]; }
     /// Event::flow, as far as it has 32 bits: 0 is none, or not known.
     std::uint32_t flow(std::size_t i) const { return flows_.empty() ? 0 : flows_[i]; }
@@ -77,7 +77,11 @@ private:
     std::vector<std::uint32_t> durations_;  // is_long: see long_
     std::vector<std::uint32_t> whats_;
     std::vector<Activity> activities_;
-    std::vector<std::uint16_t> iterations_;
+    struct Run {
+        std::uint32_t first;  // event
+        std::int32_t iteration;
+    };
+    std::vector<Run> iterations_;               // of events that follow each other
     std::vector<std::uint32_t> flows_;          // empty: none
     std::vector<std::uint32_t> arguments_;      // one more than the index; empty: none
     std::map<std::size_t, std::int64_t> long_;  // durations of 4.3 s and more
@@ -131,7 +135,7 @@ private:
     struct Added {  // an event; a lane's in one piece, so that adding to many lanes in turn touches little memory
         std::int64_t start, duration;
         std::uint32_t what, flow;
-        std::uint16_t iteration;
+        std::int32_t iteration;
         std::uint32_t arguments = 0;  // one more than the index
     };
     struct Bound {  // a flow at a moment of a lane
@@ -166,9 +170,9 @@ struct Statistics {
 };
 Statistics statistics(const Lanes& lanes, std::span<const std::size_t> which, std::int64_t from, std::int64_t to);
 
-/// The same by what is done, of all events that last in [from, to): `inside`, the part of their time that lies in it;
-/// and of those that begin in it the count, and the whole time of all, the shortest and the longest. What lasts longest
-/// inside comes first.
+/// The same by what is done, a row for each name and activity (one name may be of a call and of its kernel), of all
+/// events that last in [from, to): `inside`, the part of their time that lies in it; and of those that begin in it the
+/// count, and the whole time of all, the shortest and the longest. What lasts longest inside comes first.
 struct NamedStatistics {
     std::string step;
     Activity activity = Activity::other;

@@ -66,8 +66,7 @@ std::uint32_t LanesBuilder::what(const What& what) {
 void LanesBuilder::add(std::size_t lane, std::int64_t start, std::int64_t duration, std::uint32_t what, int iteration,
                        std::int64_t flow) {
     added_[lane].push_back({start, std::max<std::int64_t>(duration, 0), what,
-                            std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0,
-                            static_cast<std::uint16_t>(std::clamp(iteration, 0, 65535))});
+                            std::in_range<std::uint32_t>(flow) ? static_cast<std::uint32_t>(flow) : 0, iteration});
     ++events_;
 }
 
@@ -103,7 +102,8 @@ void LanesBuilder::append(Lane& to, const Added& event) const {
     to.durations_.push_back(is_long ? Lane::is_long : static_cast<std::uint32_t>(event.duration));
     to.whats_.push_back(event.what);
     to.activities_.push_back(result_.whats[event.what].activity);
-    to.iterations_.push_back(event.iteration);
+    if (to.iterations_.empty() || to.iterations_.back().iteration != event.iteration)
+        to.iterations_.push_back({static_cast<std::uint32_t>(to.starts_.size() - 1), event.iteration});
     if (event.flow != 0 && to.flows_.empty()) {
         to.flows_.reserve(to.starts_.capacity());
         to.flows_.resize(to.starts_.size() - 1, 0);
@@ -147,8 +147,8 @@ std::vector<Lane> LanesBuilder::apart(const Lane& lane, std::vector<Added> event
 // Room for so many events; of 0, no more than there are.
 void LanesBuilder::reserve(Lane& lane, std::size_t events) {
     const auto each = [events](auto& column) { events > 0 ? column.reserve(events) : column.shrink_to_fit(); };
-    each(lane.starts_), each(lane.durations_), each(lane.whats_), each(lane.activities_), each(lane.iterations_);
-    if (events == 0) lane.flows_.shrink_to_fit(), lane.arguments_.shrink_to_fit();
+    each(lane.starts_), each(lane.durations_), each(lane.whats_), each(lane.activities_);
+    if (events == 0) lane.iterations_.shrink_to_fit(), lane.flows_.shrink_to_fit(), lane.arguments_.shrink_to_fit();
 }
 
 // Each lane's pyramid and sums, and where there are several the pyramid of all over each other.

@@ -2,6 +2,7 @@
 #include "picture/link_load.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.hpp"
 #include "picture/stairs.hpp"
@@ -16,6 +17,14 @@ Seconds length_of(const Lanes& lanes) { return Seconds{static_cast<double>(lanes
 
 // "mean of links nic:up" of a kind, "link node0:nic0:up" of a link (docs/traces.md).
 std::string counter_name(const LinkUse& use) { return (use.name == use.kind ? "mean of links " : "link ") + use.name; }
+
+// "switch0.3:up" of "rail1:switch0.3:cable2:up": what is drawn as one link.
+std::string drawn_name(std::string name) {
+    if (name.starts_with("rail")) name.erase(0, name.find(':') + 1);
+    if (const std::size_t cable = name.find(":cable"); name.starts_with("switch") && cable != std::string::npos)
+        name.erase(cable, name.find(':', cable + 1) - cable);
+    return name;
+}
 
 Series series_of(const LinkLoad& load, const Counter& counter) {
     return {.name = load.use.name,
@@ -53,13 +62,22 @@ double share_at(const LinkLoad& load, const Lanes& lanes, Seconds at) {
 
 LinkShares shares_of(const std::vector<LinkLoad>& loads, const Lanes& lanes, LoadOf of, Seconds at) {
     LinkShares shares;
+    std::map<std::string, std::int64_t> listed;  // by kind
     for (const LinkLoad& load : loads) {
         const double share = of == LoadOf::mean   ? load.mean
                              : of == LoadOf::peak ? load.peak
                                                   : share_at(load, lanes, at);
-        double& known = shares[load.use.name];
-        known = std::max(known, share);
+        if (load.is_kind()) {
+            LinkShares::OfKind& kind = shares.kinds[load.use.name];
+            kind.share = std::max(kind.share, share);
+            kind.links += load.use.links;
+        } else {
+            double& known = shares.single[drawn_name(load.use.name)];
+            known = std::max(known, share);
+            ++listed[load.use.kind];
+        }
     }
+    for (auto& [name, kind] : shares.kinds) kind.listed = listed[name] == kind.links;
     return shares;
 }
 

@@ -13,7 +13,18 @@ namespace rehearse::picture {
 
 /// A share of each link's bandwidth, by LinkUse::name: of single links ("node0:nic0:up") or the mean of a kind
 /// ("nic:up").
-using LinkShares = std::map<std::string, double>;
+struct LinkShares {
+    struct OfKind {
+        double share = 0;
+        std::int64_t links = 0;  // that carried something, of which it is the mean
+        bool listed = false;     // all of them are in `single`: what is not there carried nothing
+        bool operator==(const OfKind&) const = default;
+    };
+    std::map<std::string, double> single;  // a switch's rails and cables by one name, "switch0.3:up": the busiest
+    std::map<std::string, OfKind> kinds;
+    bool empty() const { return kinds.empty() && single.empty(); }
+    bool operator==(const LinkShares&) const = default;
+};
 
 struct LinkLoad {
     LinkUse use;

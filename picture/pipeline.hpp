@@ -31,7 +31,9 @@ struct PipelineDrawing {
 };
 
 /// Each stage's passes of one iteration, from its start on; steps of one pass of a micro-batch that follow each other
-/// are one box, which ends where the lane waits longer than a pass does inside. A lane is a rank that has events.
+/// are one box, which ends where the lane waits longer than a pass does inside. A lane is a rank that has events. Where
+/// ranks trade with parameter servers, the iteration is the first rank's, and of the others is drawn what they do in
+/// that time.
 /// Without a number, the iteration whose length is the median (core/iterations.hpp). InputError when the timeline has
 /// no events in that iteration.
 PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration = {});

@@ -65,19 +65,41 @@ std::string title_of(const PipelineBox& box, const std::string& lane) {
                        to_string(Seconds{*box.busy}), waits ? " in " + to_string(Seconds{length}) : "");
 }
 
+// Workers of parameter servers drift apart: the iteration of the first rank that has it, and what all others do in that
+// time, whichever iteration of theirs it is.
+struct Cut {
+    Seconds begin, end;
+    std::vector<const Event*> events{};
+};
+
+Cut cut_of(const Timeline& timeline, int iteration) {
+    Cut cut;
+    for (const Event& event : timeline.events) {
+        if (event.iteration == iteration) cut.events.push_back(&event);
+    }
+    if (cut.events.empty()) {
+        throw InputError(fmt::format("'{}': no events in iteration {}", timeline.title, iteration));
+    }
+    const bool drifts = workers_of_servers(timeline).has_value();
+    if (drifts) {
+        const RankIndex first = (*std::ranges::min_element(cut.events, {}, &Event::rank))->rank;
+        std::erase_if(cut.events, [&](const Event* event) { return event->rank != first; });
+    }
+    cut.begin = (*std::ranges::min_element(cut.events, {}, &Event::start))->start;
+    cut.end = (*std::ranges::max_element(cut.events, {}, &Event::end))->end;
+    if (!drifts) return cut;
+    cut.events.clear();
+    for (const Event& event : timeline.events) {
+        if (event.start < cut.end && event.end > cut.begin) cut.events.push_back(&event);
+    }
+    return cut;
+}
+
 }  // namespace
 
 PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iteration) {
     const int shown = iteration ? *iteration : iterations(timeline).middle;
-    std::vector<const Event*> events;
-    for (const Event& event : timeline.events) {
-        if (event.iteration == shown) events.push_back(&event);
-    }
-    if (events.empty()) {
-        throw InputError(fmt::format("'{}': no events in iteration {}", timeline.title, shown));
-    }
-    const Seconds begin = (*std::ranges::min_element(events, {}, &Event::start))->start;
-    const Seconds end = (*std::ranges::max_element(events, {}, &Event::end))->end;
+    auto [begin, end, events] = cut_of(timeline, shown);
     const double longest_joined = longest_inside * (end - begin).value;
     std::ranges::stable_sort(events, [](const Event* a, const Event* b) {
         return std::tuple{a->rank, a->stream, a->start.value} < std::tuple{b->rank, b->stream, b->start.value};
@@ -89,7 +111,7 @@ PipelineDrawing pipeline_of(const Timeline& timeline, std::optional<int> iterati
         if (before == nullptr || event->rank != before->rank) {
             drawing.lanes.push_back(fmt::format("rank {}", event->rank));
         }
-        const Span step{(event->start - begin).value, (event->end - begin).value};
+        const Span step{(std::max(event->start, begin) - begin).value, (std::min(event->end, end) - begin).value};
         const Activity activity = apart ? activity_of(*event) : drawn_as(*event);
         const bool numbered = computes(activity) && activity != Activity::update;
         const bool goes_on = before != nullptr && event->rank == before->rank && event->stream == before->stream &&

@@ -25,7 +25,8 @@ std::optional<double> value_of(const ScalingPoint& p, ScalingMetric metric) {
 
 // The band of the time is the band of all that is made of it: a longer step is a lower throughput.
 Shown shown(const ScalingPoint& p, double value, ScalingMetric metric) {
-    if (p.low_s <= 0 || p.high_s <= 0 || p.step_s <= 0) return {value, value, value};
+    const bool by_definition = metric == ScalingMetric::efficiency && p.baseline;
+    if (by_definition || p.low_s <= 0 || p.high_s <= 0 || p.step_s <= 0) return {value, value, value};
     if (metric == ScalingMetric::step) return {value, p.low_s, p.high_s};
     return {value, value * p.step_s / p.high_s, value * p.step_s / p.low_s};
 }
@@ -49,10 +50,12 @@ void add(Chart& chart, const ScalingCurve& curve, ScalingMetric metric) {
     if (!beyond.points.empty()) chart.series.push_back(std::move(beyond));
 }
 
-// What a point would have if each device did as much as those of the first one.
+// What a point would have if each device did as much as those of the baseline, which need not be a point: that is what
+// the first one's do, over its efficiency.
 double perfect(const ScalingPoint& first, const ScalingPoint& p, ScalingMetric metric) {
     if (metric == ScalingMetric::efficiency) return 1;
-    const double rate = first.samples_per_s * p.devices / first.devices;
+    const double efficiency = first.efficiency.value_or(1) > 0 ? first.efficiency.value_or(1) : 1;
+    const double rate = first.samples_per_s / efficiency * p.devices / first.devices;
     return metric == ScalingMetric::throughput ? rate : p.samples_per_s * p.step_s / rate;
 }
 
@@ -69,9 +72,10 @@ Range range_of(const std::vector<ScalingCurve>& curves, ScalingMetric metric) {
     constexpr double usual = 1.2;
     double most = metric == ScalingMetric::efficiency ? usual : 0;
     for (const ScalingCurve& curve : curves) {
-        for (const ScalingPoint& p : curve.points)
-            most =
-                std::max(most, metric == ScalingMetric::step ? std::max(p.step_s, p.high_s) : p.efficiency.value_or(0));
+        for (const ScalingPoint& p : curve.points) {
+            if (const std::optional<double> value = value_of(p, metric))
+                most = std::max({most, *value, shown(p, *value, metric).high});
+        }
     }
     return metric == ScalingMetric::efficiency && most <= usual ? Range{0, usual}
                                                                 : nice_range(Scale::linear, {0, most}, 6);

@@ -14,6 +14,7 @@ struct ScalingPoint {
     double samples_per_s = 0;
     std::optional<double> efficiency = 1;  // absent: of what does not fit, which nothing is relative to
     bool fits = true;
+    bool baseline = false;  // that efficiencies are relative to: its own is 1, whatever its step takes
 };
 
 struct ScalingCurve {
@@ -27,9 +28,9 @@ enum class ScalingMetric { throughput, efficiency, step };
 std::string title_of(const ScalingCurve& curve, const ScalingPoint& point);
 
 /// Throughput on two logarithmic axes, or efficiency or the step's time over the logarithm of devices, each with what
-/// perfect scaling from each curve's first point that fits would be (dashed). Dots' titles name their point: "384
-/// devices: ...". Points that do not fit are grey dots beside the curve; those without an efficiency have no dot where
-/// that is shown. InputError without a point.
+/// perfect scaling from each curve's baseline would be, as its first point's efficiency has it (dashed). Dots' titles
+/// name their point: "384 devices: ...". Points that do not fit are grey dots beside the curve; those without an
+/// efficiency have no dot where that is shown. InputError without a point.
 Chart scaling_chart(const std::vector<ScalingCurve>& curves, ScalingMetric metric, const std::string& title,
                     const std::string& subtitle = "");
 

@@ -24,27 +24,12 @@ double width_of(Bandwidth bandwidth, Bandwidth most) {
 // By the root: a tenth of a link's bandwidth is a usual mean, and should be seen.
 Color load_color(double share, Theme theme) { return heat_color(std::sqrt(std::max(share, 0.0)), theme); }
 
-// Links of a kind have one name without numbers: "gpu" of "gpu3".
-std::string unnumbered(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
-
-// Those of the link itself where they are known, else those of its kind.
-std::vector<std::string> either(const LinkShares& use, std::vector<std::string> own, std::vector<std::string> kind) {
-    const bool known = std::ranges::any_of(own, [&](const std::string& name) { return use.contains(name); });
-    return known ? std::move(own) : std::move(kind);
-}
-
-std::vector<std::string> names_of(const LinkShares& use, std::int64_t node, std::size_t link, const std::string& a,
-                                  const std::string& b) {
-    const std::string one = unnumbered(a), other = unnumbered(b);
-    return either(
-        use,
-        {fmt::format("node{}:link{}:{}>{}", node, link, a, b), fmt::format("node{}:link{}:{}>{}", node, link, b, a)},
-        {one + ">" + other, other + ">" + one});
-}
-
-std::vector<std::string> names_of_nic(const LinkShares& use, std::int64_t node, std::int64_t nic) {
-    return either(use, {fmt::format("node{}:nic{}:up", node, nic), fmt::format("node{}:nic{}:down", node, nic)},
-                  {"nic:up", "nic:down"});
+std::vector<LinkName> names_of(std::int64_t node, std::size_t link, const Vertex& a, const Vertex& b) {
+    const auto way = [&](const Vertex& from, const Vertex& to) {
+        return LinkName{fmt::format("node{}:link{}:{}>{}", node, link, from.name, to.name),
+                        group_of(from) + ">" + group_of(to)};
+    };
+    return {way(a, b), way(b, a)};
 }
 
 // Devices above, bridges in the middle, NICs below; each near to the bridge that it hangs on.
@@ -87,13 +72,13 @@ void draw_node(const TopologyPen& pen, const Machine& machine, const NodeKind& n
     for (const NodeLink& link : node.links) most = std::max(most, link.bandwidth.value);
     for (std::size_t l = 0; l < node.links.size(); ++l) {
         const NodeLink& link = node.links[l];
-        const std::string& a = node.vertices[static_cast<std::size_t>(link.a)].name;
-        const std::string& b = node.vertices[static_cast<std::size_t>(link.b)].name;
+        const Vertex& a = node.vertices[static_cast<std::size_t>(link.a)];
+        const Vertex& b = node.vertices[static_cast<std::size_t>(link.b)];
         const Point from = at[static_cast<std::size_t>(link.a)], to = at[static_cast<std::size_t>(link.b)];
         std::vector<Point> path{from, to};
         if (std::abs(from.y - to.y) < 4 && std::abs(from.x - to.x) > box.width * 0.3) path = bow(from, to, box);
-        pen.link(std::move(path), width_of(link.bandwidth.value, most), names_of(pen.use, number, l, a, b),
-                 link_title(a + " – " + b, link.bandwidth.value, link.latency.value, link.bandwidth.source));
+        pen.link(std::move(path), width_of(link.bandwidth.value, most), names_of(number, l, a, b),
+                 link_title(a.name + " – " + b.name, link.bandwidth.value, link.latency.value, link.bandwidth.source));
     }
     const double wide = std::clamp(box.width / static_cast<double>(node.vertices.size() / 2 + 1) - 6, 24.0, 84.0);
     std::int64_t nic = 0;
@@ -109,8 +94,7 @@ void draw_node(const TopologyPen& pen, const Machine& machine, const NodeKind& n
         const Color color = device ? device_color : vertex.kind == VertexKind::nic ? nic_color : bridge_color;
         const bool fits = text_width(vertex.name, 10) < wide - 4;
         if (vertex.kind == VertexKind::nic) {
-            pen.link({at[v], {at[v].x, at[v].y + 30}}, 4, names_of_nic(pen.use, number, nic++),
-                     vertex.name + ": into the fabric");
+            pen.link({at[v], {at[v].x, at[v].y + 30}}, 4, nics_of(number, nic++, 1), vertex.name + ": into the fabric");
         }
         pen.box(at[v], wide, device ? 30 : 24, color, fits ? vertex.name : "", title);
     }
@@ -131,20 +115,48 @@ void TopologyPen::box(Point center, double width, double height, Color color, co
         {Text{{center.x, center.y + half_height(10)}, words, 10, Anchor::middle}, readable_on(color), {}, ""});
 }
 
-void TopologyPen::link(std::vector<Point> path, double width, const std::vector<std::string>& names,
+namespace {
+
+/// How busy a direction of a link is, and what says so.
+struct DrawnLoad {
+    double share = 0;
+    std::string words;
+};
+
+DrawnLoad load_of(const LinkShares& use, const LinkName& name) {
+    if (const auto own = use.single.find(name.single); own != use.single.end())
+        return {own->second, fmt::format("{}: {:.1f} % used", name.single, 100 * own->second)};
+    const auto kind = use.kinds.find(name.kind);
+    if (kind == use.kinds.end() || kind->second.listed) return {0, name.single + ": idle"};
+    const auto& [share, links, listed] = kind->second;
+    return {share, fmt::format("{}: {:.1f} % used, the mean of {} that carr{} anything", name.kind, 100 * share, links,
+                               links == 1 ? "ies" : "y")};
+}
+
+}  // namespace
+
+void TopologyPen::link(std::vector<Point> path, double width, const std::vector<LinkName>& directions,
                        const std::string& title) const {
     Mark mark{Path{std::move(path)}, {}, Stroke{colors.axis, width, {}}, title};
     if (!use.empty()) {
-        double share = 0;  // what is not listed carried nothing
-        for (const std::string& name : names) {
-            const auto found = use.find(name);
-            if (found == use.end()) continue;
-            share = std::max(share, found->second);
-            mark.title += fmt::format("\n{}: {:.1f} % used", name, 100 * found->second);
+        double share = 0;
+        for (const LinkName& name : directions) {
+            const DrawnLoad load = load_of(use, name);
+            share = std::max(share, load.share);
+            mark.title += "\n" + load.words;
         }
         mark.stroke->color = load_color(share, theme);
     }
     picture.marks.push_back(std::move(mark));
+}
+
+std::vector<LinkName> nics_of(std::int64_t node, std::int64_t first, std::int64_t count) {
+    std::vector<LinkName> names;
+    for (std::int64_t nic = first; nic < first + count; ++nic) {
+        for (const char* direction : {"up", "down"})
+            names.push_back({fmt::format("node{}:nic{}:{}", node, nic, direction), fmt::format("nic:{}", direction)});
+    }
+    return names;
 }
 
 std::string link_title(const std::string& what, Bandwidth bandwidth, Seconds latency, const std::string& source) {
@@ -165,8 +177,11 @@ Picture topology_picture(const Machine& machine, const LinkShares& use, double w
     const double height = 64 + node_height + 30 + fabric_height + 40;
     Picture picture = canvas({width, height}, palette(theme), machine.name);
     const TopologyPen pen{picture, theme, palette(theme), use};
-    double top = margin / 2 + draw_heading(picture, {margin, margin / 2, width - 2 * margin, 0}, machine.name,
-                                           machine.summary, pen.colors);
+    std::string subtitle = machine.summary;
+    if (std::ranges::any_of(use.kinds, [](const auto& kind) { return !kind.second.listed; }))
+        subtitle += "; load: the mean of the links of a kind that carry anything, whichever these are";
+    double top = margin / 2 +
+                 draw_heading(picture, {margin, margin / 2, width - 2 * margin, 0}, machine.name, subtitle, pen.colors);
     std::vector<LegendEntry> legend{{"device", device_color, false, false, 0, {}, true},
                                     {"bridge or switch", bridge_color, false, false, 0, {}, true},
                                     {"network interface", nic_color, false, false, 0, {}, true}};
@@ -197,7 +212,7 @@ Picture topology_picture(const Machine& machine, const LinkShares& use, double w
              fmt::format("fabric: {} a link, {} through one switch", to_string(fabric.link.value),
                          to_string(fabric.latency.value)),
              Anchor::start, false, 12.5, true);
-    draw_fabric(pen, fabric, node_count(machine), {margin, top + 8, width - 2 * margin, fabric_height - 10});
+    draw_fabric(pen, machine, {margin, top + 8, width - 2 * margin, fabric_height - 10});
     return picture;
 }
 

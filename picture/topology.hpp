@@ -12,8 +12,8 @@
 namespace rehearse::picture {
 
 /// Node kinds side by side, the fabric below. Links are the wider the more they carry; with `use`, coloured by it:
-/// those of node `node` where its own links are known (of its kind that node, of others the nearest), else by the mean
-/// of their kind.
+/// inside a node those of node `node` (of its kind that node, of others the nearest); by its own load where all of its
+/// kind are listed, else by the mean of the kind.
 Picture topology_picture(const Machine& machine, const LinkShares& use, double width, Theme theme,
                          std::int64_t node = 0);
 

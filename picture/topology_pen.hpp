@@ -15,6 +15,11 @@ namespace rehearse::picture {
 
 inline constexpr Color device_color{86, 180, 233}, bridge_color{170, 170, 178}, nic_color{230, 159, 0};
 
+/// A direction of a drawn link, as LinkUse has it.
+struct LinkName {
+    std::string single, kind;
+};
+
 struct TopologyPen {
     Picture& picture;
     Theme theme;
@@ -25,16 +30,18 @@ struct TopologyPen {
               bool bold = false) const;
     void box(Point center, double width, double height, Color color, const std::string& words,
              const std::string& title) const;
-    /// Coloured by the busiest of these names, as LinkUse has them; `title` says rate, latency, source, and how busy it
-    /// is.
-    void link(std::vector<Point> path, double width, const std::vector<std::string>& names,
+    /// Coloured by the busiest of its directions; `title` says rate, latency, source, and how busy it is.
+    void link(std::vector<Point> path, double width, const std::vector<LinkName>& directions,
               const std::string& title) const;
 };
+
+/// Up and down, of `count` NICs of a node from `first` on.
+std::vector<LinkName> nics_of(std::int64_t node, std::int64_t first, std::int64_t count);
 
 /// "gpu0 – nic0: 25 GB/s each direction, 1 us", then the source.
 std::string link_title(const std::string& what, Bandwidth bandwidth, Seconds latency, const std::string& source);
 
 /// Switches, groups or routers, and a few of what hangs on each.
-void draw_fabric(const TopologyPen& pen, const Fabric& fabric, std::int64_t nodes, Box box);
+void draw_fabric(const TopologyPen& pen, const Machine& machine, Box box);
 
 }  // namespace rehearse::picture

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/figures.hpp"
@@ -38,6 +39,8 @@ struct PredictionFile {
     std::vector<predict::Explained> explanation{};  // of the largest point
     std::vector<MemoryPart> memory{};               // of the same
     std::vector<std::string> notes{}, warnings{};   // what is to be known beside the figures
+    /// Its command line's options as words: {"batch", "32"}, {"framework", "rehearse"}, ...
+    std::vector<std::pair<std::string, std::string>> configuration{};
 };
 /// A point of a prediction, or of a measured run, which has fewer figures.
 predict::Point point_of(const nlohmann::json& row);

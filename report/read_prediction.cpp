@@ -86,6 +86,14 @@ predict::Point point_of(const Json& row) {
         point.checkpoints = {
             {Bytes{number(row, "checkpoint_bytes")}, whole(row, "checkpoint_nodes"), seconds(row, "checkpoint_s")},
             number(row, "checkpoint_share")};
+    if (row.contains("noisy_step_s")) {
+        point.noisy = {.sigma = number(row, "noise"),
+                       .samples = static_cast<int>(whole(row, "noise_samples")),
+                       .mean = seconds(row, "noisy_step_s"),
+                       .p05 = seconds(row, "noisy_p05_s"),
+                       .p95 = seconds(row, "noisy_p95_s"),
+                       .samples_per_s = number(row, "noisy_samples_per_s")};
+    }
     point.speedup = perhaps(row, "speedup");
     point.efficiency = perhaps(row, "efficiency");
     point.wall = seconds(row, "simulation_wall_s");
@@ -119,6 +127,12 @@ PredictionFile prediction_of(const Json& document, const std::string& origin) {
     }
     for (const Json& row : rows_of(document, "memory")) {
         prediction.memory.push_back({text(row, "class"), text(row, "kind"), Bytes{number(row, "bytes")}});
+    }
+    if (const auto options = document.find("configuration"); options != document.end() && options->is_object()) {
+        for (const auto& [key, value] : options->items()) {
+            if (value.is_primitive())
+                prediction.configuration.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+        }
     }
     prediction.notes = sentences(document, "notes");
     prediction.warnings = sentences(document, "warnings");

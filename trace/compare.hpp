@@ -12,7 +12,8 @@ namespace rehearse::trace {
 
 /// The statistic of every figure here, as tables, JSON and the window name it.
 inline constexpr const char* statistic =
-    "median over iterations (of an even number the lower middle one), without the first of three or more";
+    "median over iterations (of an even number the lower middle one), without the first of three or more; the step of "
+    "parameter servers' workers is their mean after the first quarter";
 
 struct Row {
     std::string name;

@@ -16,7 +16,7 @@ namespace rehearse::report {
 /// What people read and, of a figure, its value in the column's base unit.
 struct Cell {
     std::string text;
-    nlohmann::ordered_json value{};  // null: the text is all
+    nlohmann::ordered_json value{};  // null: the text is all; of an interval its two ends
 };
 
 struct Column {
@@ -24,6 +24,7 @@ struct Column {
     std::string title;  // for people
     std::string unit;   // what its figures are in; of counts the title itself, of texts empty
     bool figures = true;
+    std::string upper_key{};  // of intervals: the key of their upper end, a column of its own in CSV and JSON
 };
 
 struct Table {

@@ -42,7 +42,8 @@ std::vector<Cell> row_of(const predict::Point& point, const predict::Point& smal
         count(point.figures.global_batch),
         if_fits({of(step), step}),
         if_fits(measured ? words("measured")
-                         : words(fmt::format("{} to {}", of(point.band.low.value), of(point.band.high.value)))),
+                         : Cell{fmt::format("{} to {}", of(point.band.low.value), of(point.band.high.value)),
+                                {point.band.low.value, point.band.high.value}}),
         if_fits(figure(throughput_of(point))),
         if_fits(figure(throughput_of(point) / base)),
         if_fits(percent(efficiency_of(point, smallest))),
@@ -65,7 +66,7 @@ Table scaling_table(const ScalingStudy& study, const std::string& machine) {
          {"devices", "devices", "devices"},
          {"global_batch", "batch", "samples"},
          {"step_s", "step", unit.name},
-         {"step_interval", "90 % interval", unit.name},
+         {"step_low_s", "90 % interval", unit.name, true, "step_high_s"},
          {"samples_per_s", "rate", "samples/s"},
          {"speedup", "speedup", "times"},
          {"efficiency_percent", "efficiency", "%"},
@@ -82,8 +83,13 @@ picture::ScalingCurve curve_of(const ScalingStudy& study) {
                                 {}};
     const std::vector<predict::Point> points = feasible(study);
     for (const predict::Point& point : points)
-        curve.points.push_back({static_cast<double>(point.figures.devices), step_of(point).value, point.band.low.value,
-                                point.band.high.value, throughput_of(point), efficiency_of(point, points.front())});
+        curve.points.push_back({.devices = static_cast<double>(point.figures.devices),
+                                .step_s = step_of(point).value,
+                                .low_s = point.band.low.value,
+                                .high_s = point.band.high.value,
+                                .samples_per_s = throughput_of(point),
+                                .efficiency = efficiency_of(point, points.front()),
+                                .baseline = &point == &points.front()});
     return curve;
 }
 
@@ -180,7 +186,8 @@ Section chart_section(const Application& application) {
                                       .color = picture::Color{136, 136, 136},
                                       .width = 1,
                                       .dash = {2, 3}});
-    share.chart.y.ticks = {0, 0.25, 0.5, 0.75, 1};
+    const double high = share.chart.y.range->high, apart = high > 1.5 ? 0.5 : 0.25;
+    for (int i = 0; i * apart <= high; ++i) share.chart.y.ticks.push_back(i * apart);
     share.size.height = 230;
     rate.size.height = 260;
     section.blocks.push_back(std::move(rate));

@@ -64,16 +64,40 @@ std::string to_markdown(const Document& document, const std::string& figures) {
     return text + "---\n" + document.footer + "\n";
 }
 
+namespace {
+
+struct Keyed {
+    const std::string& key;
+    nlohmann::ordered_json value;  // a number or a text
+};
+
+// The ends of an interval are two values; its text, where it has no ends, stands for both.
+std::vector<Keyed> keyed(const Column& column, const Cell& cell) {
+    const nlohmann::ordered_json& value = cell.value;
+    const auto end = [&](std::size_t i) {
+        return value.is_array() ? value.at(i) : value.is_null() ? nlohmann::ordered_json(cell.text) : value;
+    };
+    std::vector<Keyed> all{{column.key, end(0)}};
+    if (!column.upper_key.empty()) all.push_back({column.upper_key, end(1)});
+    return all;
+}
+
+}  // namespace
+
 std::string to_csv(const Table& table) {
-    std::string text;
-    for (std::size_t i = 0; i < table.columns.size(); ++i) text += (i == 0 ? "" : ",") + table.columns[i].key;
-    text += "\n";
+    std::string text, line;
+    const auto add = [&](const std::string& field) { line += (line.empty() ? "" : ",") + field; };
+    for (const Column& column : table.columns) {
+        for (const Keyed& each : keyed(column, {})) add(each.key);
+    }
+    text = line + "\n";
     for (const std::vector<Cell>& row : table.rows) {
+        line.clear();
         for (std::size_t i = 0; i < row.size(); ++i) {
-            const std::string value = row[i].value.is_number() ? row[i].value.dump() : row[i].text;
-            text += (i == 0 ? "" : ",") + quoted(value);
+            for (const Keyed& each : keyed(table.columns[i], row[i]))
+                add(quoted(each.value.is_number() ? each.value.dump() : row[i].text));
         }
-        text += "\n";
+        text += line + "\n";
     }
     return text;
 }
@@ -83,12 +107,15 @@ nlohmann::ordered_json json_of(const Document& document) {
     Json json{{"title", document.title}, {"subtitle", document.subtitle}, {"tables", Json::object()}};
     for_each<Table>(document, [&](const Table& table, int) {
         Json columns = Json::array(), rows = Json::array();
-        for (const Column& column : table.columns)
-            columns.push_back({{"key", column.key}, {"title", column.title}, {"unit", column.unit}});
+        for (const Column& column : table.columns) {
+            for (const Keyed& each : keyed(column, {}))
+                columns.push_back({{"key", each.key}, {"title", column.title}, {"unit", column.unit}});
+        }
         for (const std::vector<Cell>& cells : table.rows) {
             Json row;
-            for (std::size_t i = 0; i < cells.size(); ++i)
-                row[table.columns[i].key] = cells[i].value.is_null() ? Json(cells[i].text) : cells[i].value;
+            for (std::size_t i = 0; i < cells.size(); ++i) {
+                for (const Keyed& each : keyed(table.columns[i], cells[i])) row[each.key] = each.value;
+            }
             rows.push_back(row);
         }
         json["tables"][table.key] = {{"caption", table.caption}, {"columns", columns}, {"rows", rows}};

@@ -18,6 +18,7 @@
 #include "models/models.hpp"
 #include "prices/prices.hpp"
 #include "schedule/axes/orders.hpp"
+#include "tests/gui/files_fixture.hpp"
 #include "trace/trace.hpp"
 
 namespace rehearse::gui {
@@ -25,39 +26,6 @@ namespace {
 
 using picture::Activity;
 using testing::HasSubstr;
-
-class Files : public testing::Test {
-protected:
-    Files() {
-        std::string name = (std::filesystem::temp_directory_path() / "rehearse_gui_XXXXXX").string();
-        folder_ = mkdtemp(name.data());
-    }
-    ~Files() override { std::filesystem::remove_all(folder_); }
-    std::string write(const std::string& name, const std::string& text) const {
-        std::ofstream{folder_ / name, std::ios::binary} << text;
-        return (folder_ / name).string();
-    }
-    std::string problem(const std::string& path) const {
-        try {
-            load(path);
-        } catch (const InputError& error) {
-            return error.what();
-        }
-        return "";
-    }
-    std::filesystem::path folder_;
-};
-
-constexpr const char* kineto = R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [
- {"ph": "X", "cat": "kernel", "name": "volta_sgemm_128x64", "pid": 0, "tid": 7, "ts": 10.5, "dur": 4.25, "args": {"stream": 7}},
- {"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING", "pid": 0, "tid": 20, "ts": 12, "dur": 8},
- {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 1, "ts": 1, "dur": 20, "args": {"shape": [1, [2]]}},
- {"ph": "X", "cat": "cpu_op", "name": "inner", "pid": 100, "tid": 1, "ts": 2, "dur": 5},
- {"ph": "B", "name": "step", "pid": 100, "tid": 2, "ts": 0},
- {"ph": "E", "pid": 100, "tid": 2, "ts": 30},
- {"ph": "s", "id": 1, "pid": 0, "tid": 7, "ts": 10},
- {"ph": "M", "name": "process_name", "pid": 100, "args": {"name": "python"}},
- {"ph": "M", "name": "thread_name", "pid": 0, "tid": 7, "args": {"name": "stream 7"}}]})";
 
 TEST_F(Files, OfKinetoBecomeLanesWithNames) {
     const auto documents = load(write("kineto.json", kineto));
@@ -243,34 +211,11 @@ TEST_F(Files, OfPredictionsKeepTheirFigures) {
     EXPECT_FALSE(prediction.points[0].memory.fits);
     EXPECT_EQ(prediction.memory[0].bytes, Bytes{8});
     // The band of the throughput is the other way round: 100 * 0.5 / 0.75.
-    const picture::Chart chart = scaling_chart({curve_of(prediction)}, picture::ScalingMetric::throughput, "");
+    const picture::Chart chart =
+        scaling_chart({curve_of(named(documents).at(0))}, picture::ScalingMetric::throughput, "");
     ASSERT_EQ(chart.series[0].low.size(), 1U) << "a point that does not fit is in a series of its own";
     EXPECT_NEAR(chart.series[0].low[0], 100 * 0.5 / 0.75, 1e-9);
     EXPECT_NEAR(chart.series[0].high[0], 100 * 0.5 / 0.4, 1e-9);
-}
-
-// What `rehearse bench --out` writes: the mean of a round is 9 us because of one disturbance, its median 1 us; of two
-// rounds of 1 and 3 us the median is 2 us, in which 4000 operations are 2 GFLOP/s.
-TEST_F(Files, OfRehearseBenchAreMediansAsItsTableHasThem) {
-    const auto documents = load(write("b.json", R"({"context": {"host_name": "h"}, "benchmarks": [
-        {"name": "a/cpu", "run_type": "iteration", "real_time": 9, "time_unit": "us", "median_s": 1e-6, "flop/s": 4e9},
-        {"name": "a/cpu", "run_type": "iteration", "real_time": 9, "time_unit": "us", "median_s": 3e-6,
-         "flop/s": 1333333333.3333333}]})"));
-    const Benchmarks& benchmarks = *documents.at(0).benchmarks;
-    ASSERT_EQ(benchmarks.rows.size(), 1U);
-    EXPECT_TRUE(benchmarks.are_medians);
-    EXPECT_DOUBLE_EQ(benchmarks.rows[0].seconds, 2e-6);
-    EXPECT_NEAR(benchmarks.rows[0].flops_per_s, 2e9, 1);
-}
-
-TEST_F(Files, OfGoogleBenchmarkBecomeSeconds) {
-    const auto documents = load(write("b.json", R"({"context": {"host_name": "h"}, "benchmarks": [
-        {"name": "conv/onednn", "run_type": "iteration", "real_time": 2.5, "time_unit": "ms", "flop/s": 1e9},
-        {"name": "conv_mean", "run_type": "aggregate", "aggregate_name": "mean", "real_time": 2, "time_unit": "ms"}]})"));
-    const Benchmarks& benchmarks = *documents.at(0).benchmarks;
-    ASSERT_EQ(benchmarks.rows.size(), 1U);
-    EXPECT_DOUBLE_EQ(benchmarks.rows[0].seconds, 2.5e-3);
-    EXPECT_EQ(benchmarks.host, "h");
 }
 
 // 1 MB in 1 ms is 1 GB/s; of an all-reduce of four ranks each link carries 2 * 3/4 of it (nccl-tests).
@@ -353,13 +298,13 @@ TEST_F(Files, OfExperimentsAreReadBack) {
     Experiment other;
     other.batch = 99;
     EXPECT_EQ(experiment_in(write("e.toml", to_toml(asked)), other), asked);
-    // What a file does not say stays; a machine beside it is found.
+    // What a file does not say is as `rehearse predict` has it; a machine beside it is found.
     write("m.toml", models::to_toml(models::load_machine("summit")));
     const Experiment part =
         experiment_in(write("part.toml", "[experiment]\nmachine = 'm.toml'\nplan = 'data=6'"), asked);
     EXPECT_EQ(part.machine, (folder_ / "m.toml").string());
     EXPECT_EQ(part.plan, "data=6");
-    EXPECT_EQ(part.model, "vgg16");
+    EXPECT_EQ(part, (Experiment{"resnet50", part.machine, "data=6", "fp32", "sgd", "1", 32}));
     EXPECT_EQ(experiment_in((folder_ / "m.toml").string(), asked).machine, (folder_ / "m.toml").string());
     const auto why = [&](const char* text) {
         try {

@@ -244,6 +244,20 @@ TEST(Scaling, ShowsEfficienciesAboveTheUsualAndWhatPerfectWouldBe) {
         (Range{0, 1.2}));
 }
 
+// The bands of 4 devices reach from 0.5 to 2 times the efficiency of 0.8: to 160 %. Two are the baseline, whose own
+// efficiency is 1 whatever its step takes; perfect are 100 samples a second of each device, as its are, on all sizes.
+TEST(Scaling, BandsOfEfficienciesAreInSightAndTheBaselineHasNone) {
+    const ScalingCurve curve{"c",
+                             {{1, 1, 0.5, 2, 110, 1.1}, {2, 1, 0.5, 2, 200, 1, true, true}, {4, 1, 0.5, 2, 320, 0.8}}};
+    const Chart chart = scaling_chart({curve}, ScalingMetric::efficiency, "t");
+    EXPECT_GE(chart.y.range->high, 2.2);
+    EXPECT_THAT(chart.series.at(0).high, testing::ElementsAre(2.2, 1, 1.6));
+    EXPECT_THAT(chart.series.at(0).low, testing::ElementsAre(0.55, 1, 0.4));
+    const Series perfect = scaling_chart({curve}, ScalingMetric::throughput, "t").series.back();
+    ASSERT_EQ(perfect.points.size(), 3U);
+    for (const Point& point : perfect.points) EXPECT_DOUBLE_EQ(point.y, 100 * point.x);
+}
+
 // A hundred thousand values of 1 with one peak of 9.
 TEST(Stairs, OfManyValuesKeepThePeak) {
     Counter counter{"c", "bytes", {}};

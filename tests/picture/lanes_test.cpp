@@ -107,6 +107,35 @@ TEST(Lanes, StatisticsByStepCountTheTimeInsideTheArea) {
     EXPECT_EQ(rows[1].total, 100);
 }
 
+// torch.compile gives a kernel and the call that launches it one name.
+TEST(Lanes, StatisticsByStepTellActivitiesOfOneNameApart) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "compute");
+    const auto call = builder.what(what("triton", Activity::other)),
+               kernel = builder.what(what("triton", Activity::forward));
+    builder.add(lane, 0, 10, call);
+    builder.add(lane, 10, 400, kernel);
+    builder.add(lane, 410, 10, call);
+    builder.add(lane, 420, 480, kernel);
+    const auto rows = statistics_by_step(builder.finish(), std::vector<std::size_t>{0}, 0, 1000);
+    ASSERT_EQ(rows.size(), 2U);
+    EXPECT_EQ(rows[0].activity, Activity::forward);
+    EXPECT_EQ(rows[0].count, 2U);
+    EXPECT_EQ(rows[0].shortest, 400);
+    EXPECT_EQ(rows[1].activity, Activity::other);
+    EXPECT_EQ(rows[1].total, 20);
+}
+
+TEST(Lanes, KeepIterationsBeyondSixteenBits) {
+    LanesBuilder builder("t", false, 1);
+    const auto lane = builder.lane(0, Stream::compute, "compute");
+    const auto w = builder.what(what("f", Activity::forward));
+    for (const int iteration : {65'535, 65'536, 700'001}) builder.add(lane, iteration, 1, w, iteration);
+    const Timeline timeline = timeline_of(builder.finish());
+    EXPECT_EQ(timeline.events.at(1).iteration, 65'536);
+    EXPECT_EQ(timeline.events.at(2).iteration, 700'001);
+}
+
 TEST(Lanes, OverlappingEventsComeOnLanesOfTheirOwn) {
     LanesBuilder builder("t", false, 1);
     const auto lane = builder.lane(5, Stream::compute, "calls");
@@ -392,7 +421,7 @@ TEST(LinkLoads, AreSharesAtAMomentOnAverageAndAtMost) {
     EXPECT_DOUBLE_EQ(share_at(loads[0], lanes, Seconds{0.012}), 1);
     EXPECT_DOUBLE_EQ(share_at(loads[0], lanes, Seconds{0.019}), 0);
     EXPECT_EQ(shares_of(loads, lanes, LoadOf::moment, Seconds{0.012}),
-              (LinkShares{{"nic:up", 1}, {"node0:nic0:up", 0.5}}));
+              (LinkShares{{{"node0:nic0:up", 0.5}}, {{"nic:up", {1, 4, false}}}}));
     const auto picture = link_loads_picture(loads, lanes, Seconds{0.005}, {600, 300}, Theme::light);
     EXPECT_GT(picture.marks.size(), 10U);
     EXPECT_THROW(link_loads_picture({loads[1]}, lanes, Seconds{0}, {600, 300}, Theme::light), InputError);

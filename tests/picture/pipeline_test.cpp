@@ -117,6 +117,25 @@ TEST(PipelineOf, GathersTheLayersOfAPassIntoOneBox) {
     EXPECT_THROW(pipeline_of(timeline, 1), InputError);
 }
 
+// Two workers of a server compute for 1 s of each 2 s; the second began half a step later, so that its steps end half a
+// step after the first's. From the first start to the last end of "one" iteration would be 3 s, two thirds idle.
+TEST(PipelineOf, WorkersOfAServerAreCutInTimeNotByIteration) {
+    Timeline timeline{"t", false, 2, {}, {}};
+    for (int i = 0; i < 5; ++i) {
+        for (const std::int64_t rank : {0, 1}) {
+            const double start = 2 * i + static_cast<double>(rank);
+            timeline.events.push_back(event(rank, "forward", 0, start, start + 1));
+            timeline.events.back().iteration = i;
+            timeline.events.push_back(event(rank, "trade", 0, start + 1, start + 2, Stream::send_gradients));
+            timeline.events.back().iteration = i;
+        }
+    }
+    const PipelineDrawing drawing = pipeline_of(timeline);
+    EXPECT_EQ(time_of(drawing), (Range{0, 2}));
+    EXPECT_DOUBLE_EQ(idle_share(drawing, 0), 0.5);
+    EXPECT_DOUBLE_EQ(idle_share(drawing, 1), 0.5);
+}
+
 // A lane computes 1 s, waits 3 s for an all-reduce inside the pass, and computes 1 s: two boxes, 3/5 idle. A gap of a
 // microsecond between kernels is no box's end, and no computing either.
 TEST(PipelineOf, WaitsInsideAPassAreIdle) {
