@@ -35,7 +35,8 @@ void bind_exceptions(py::module_& module) {
     py::register_exception<InputError>(module, "InputError", PyExc_ValueError).doc() =
         "An argument, a name or a file is wrong. The message says where, what, and what would be right.";
     py::register_exception<InfeasibleError>(module, "InfeasibleError", PyExc_RuntimeError).doc() =
-        "The job is well formed but cannot be: it does not fit into memory, or no plan can make it.";
+        "The request is well formed but cannot be met: a search finds no plan, or the baseline does not fit into "
+        "memory.";
     py::register_exception<BackendError>(module, "BackendError", PyExc_RuntimeError).doc() =
         "A library or the operating system refused.";
 }

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks and machines by name, file or text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "models/frameworks.hpp"
 #include "models/fuse.hpp"
 #include "models/models.hpp"
@@ -11,11 +18,11 @@ namespace rehearse::python {
 
 namespace {
 
-Network load(const std::string& name_or_file, const std::string& fuse, bool allow_unknown, bool unfold,
+Network load(const std::filesystem::path& name_or_file, const std::string& fuse, bool allow_unknown, bool unfold,
              const std::map<std::string, std::int64_t>& sizes) {
     const models::Fusions fusions = models::parse_fusions(fuse);
     const py::gil_scoped_release unlocked;
-    return models::fuse(models::load_network(name_or_file, {allow_unknown, unfold, sizes}), fusions);
+    return models::fuse(models::load_network(name_or_file.string(), {allow_unknown, unfold, sizes}), fusions);
 }
 
 py::dict described(const Network& network, const Layer& layer) {
@@ -50,29 +57,71 @@ Op operator_of(const std::string& text, const std::string& name) {
     }
 }
 
-// Layers as `described` describes them; without `inputs` a layer reads the one before it.
-Network of_layers(const std::string& name, const std::vector<py::dict>& rows, const std::vector<std::string>& notes) {
+/// What a layer of `from_layers` may say. The last three follow from the others, and are there as `described` gives
+/// them.
+constexpr std::array<std::string_view, 7> layer_keys{"name",  "operator",   "inputs",       "weights_of",
+                                                     "shape", "parameters", "forward_flops"};
+
+/// A value of a layer's dict; InputError where it is not `wanted`.
+template <typename T>
+T value_of(const py::dict& row, const char* key, const std::string& layer, std::string_view wanted) {
+    try {
+        return row[key].cast<T>();
+    } catch (const py::cast_error&) {
+        throw InputError(
+            fmt::format("{}: {}: {} is needed, not {}", layer, key, wanted, py::repr(row[key]).cast<std::string>()));
+    }
+}
+
+void check_keys(const py::dict& row, const std::string& layer) {
+    for (const auto& [key, value] : row) {
+        const auto word = py::str(key).cast<std::string>();
+        if (std::ranges::find(layer_keys, word) != layer_keys.end()) continue;
+        throw InputError(fmt::format("{}: unknown key '{}'{}: it has {}", layer, word, did_you_mean(word, layer_keys),
+                                     join(layer_keys)));
+    }
+}
+
+/// A layer as `described` describes it, after those of `before`; without `inputs` it reads the last of them.
+Layer layer_of(const py::dict& row, const Network& before) {
+    std::string place = fmt::format("layer {}", before.layers.size());
+    if (!row.contains("name") || !row.contains("operator"))
+        throw InputError(place + ": it needs a name and an operator");
+    Layer layer;
+    layer.name = value_of<std::string>(row, "name", place, "a text");
+    place = fmt::format("layer '{}'", layer.name);
+    check_keys(row, place);
+    layer.op = operator_of(value_of<std::string>(row, "operator", place, "a text"), layer.name);
+    if (row.contains("inputs")) {
+        for (const auto& input : value_of<std::vector<std::string>>(row, "inputs", place, "a list of names"))
+            layer.inputs.push_back(layer_called(before, input, layer.name));
+    } else if (!before.layers.empty()) {
+        layer.inputs = {static_cast<int>(before.layers.size()) - 1};
+    }
+    if (row.contains("weights_of"))
+        layer.weights_of = layer_called(before, value_of<std::string>(row, "weights_of", place, "a name"), layer.name);
+    std::vector<Shape> shapes;
+    for (const int input : layer.inputs) shapes.push_back(before.layers[static_cast<std::size_t>(input)].output);
+    try {
+        layer.output = output_shape(layer.op, shapes);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", place, error.what()));
+    }
+    layer.block = block_called(before, layer.name);
+    return layer;
+}
+
+Network of_layers(const std::string& name, const py::object& rows, const std::vector<std::string>& notes) {
+    const auto text_of = [](const py::handle value) { return py::repr(value).cast<std::string>(); };
+    if (!py::isinstance<py::iterable>(rows))
+        throw InputError("layers: a list of dicts is needed, not " + text_of(rows));
     Network network;
     network.name = name;
     network.notes = notes;
-    for (const py::dict& row : rows) {
-        if (!row.contains("name") || !row.contains("operator"))
-            throw InputError("layer " + std::to_string(network.layers.size()) + ": it needs a name and an operator");
-        Layer layer;
-        layer.name = row["name"].cast<std::string>();
-        layer.op = operator_of(row["operator"].cast<std::string>(), layer.name);
-        if (row.contains("inputs")) {
-            for (const auto& input : row["inputs"].cast<std::vector<std::string>>())
-                layer.inputs.push_back(layer_called(network, input, layer.name));
-        } else if (!network.layers.empty()) {
-            layer.inputs = {static_cast<int>(network.layers.size()) - 1};
-        }
-        if (row.contains("weights_of"))
-            layer.weights_of = layer_called(network, row["weights_of"].cast<std::string>(), layer.name);
-        std::vector<Shape> shapes;
-        for (const int input : layer.inputs) shapes.push_back(network.layers[static_cast<std::size_t>(input)].output);
-        layer.output = output_shape(layer.op, shapes);
-        layer.block = block_called(network, layer.name);
+    for (const py::handle row : rows) {
+        if (!py::isinstance<py::dict>(row))
+            throw InputError(fmt::format("layer {}: a dict is needed, not {}", network.layers.size(), text_of(row)));
+        Layer layer = layer_of(row.cast<py::dict>(), network);
         if (const auto* norm = std::get_if<BatchNorm>(&layer.op)) network.state += 2 * norm->channels;
         network.layers.push_back(std::move(layer));
     }
@@ -102,7 +151,8 @@ void bind_networks(py::module_& module) {
             py::arg("notes") = std::vector<std::string>{},
             "A network of dicts as `layers` gives them: name, operator ('conv2d:c3h32w32k6r5s5:pad0:stride1', as "
             "`rehearse models NAME --format json` prints them), inputs by name (without: the layer before), "
-            "weights_of for tied weights. The first is an input: 'input:3x32x32'.")
+            "weights_of for tied weights; shape, parameters and forward_flops follow from these and are not read, any "
+            "other key is refused. The first is an input: 'input:3x32x32'.")
         .def_readonly("name", &Network::name)
         .def_property_readonly("parameters", [](const Network& network) { return parameters(network); })
         .def_property_readonly(
@@ -129,9 +179,9 @@ void bind_networks(py::module_& module) {
         });
 
     py::class_<Machine>(module, "Machine", "Nodes, devices, links and storage, each figure with its source.")
-        .def(py::init([](const std::string& name_or_file) {
+        .def(py::init([](const std::filesystem::path& name_or_file) {
                  const py::gil_scoped_release unlocked;
-                 return models::load_machine(name_or_file);
+                 return models::load_machine(name_or_file.string());
              }),
              py::arg("name_or_file"), "A machine that ships with Rehearse by name, 'this-host', or a .toml file.")
         .def_static("from_toml", &models::parse_machine, py::arg("text"), py::arg("origin") = "machine",

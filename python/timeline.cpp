@@ -2,6 +2,8 @@
 // Timelines as columns, and to and from files.
 #include "core/timeline.hpp"
 
+#include <filesystem>
+
 #include "picture/lanes.hpp"
 #include "picture/timeline_picture.hpp"
 #include "picture/write.hpp"
@@ -94,9 +96,9 @@ void bind_timelines(py::module_& module) {
     py::class_<Timeline>(module, "Timeline", "When everything happened, event by event; seconds since its origin.")
         .def_static(
             "read",
-            [](const std::string& path) {
+            [](const std::filesystem::path& path) {
                 const py::gil_scoped_release unlocked;
-                return trace::read(path);
+                return trace::read(path.string());
             },
             py::arg("path"), "A .pftrace or .json that Rehearse wrote; 'FILE#measured' picks one of several.")
         .def_readonly("title", &Timeline::title)
@@ -120,16 +122,16 @@ void bind_timelines(py::module_& module) {
             "them. Other types than these are not made on request.")
         .def(
             "write",
-            [](const Timeline& timeline, const std::string& path) {
+            [](const Timeline& timeline, const std::filesystem::path& path) {
                 const py::gil_scoped_release unlocked;
-                trace::write(timeline, path);
+                trace::write(timeline, path.string());
             },
             py::arg("path"), "To .pftrace (Perfetto), .json (Chrome) or .csv. Replaces the file.")
         .def(
             "to_perfetto",
-            [](const Timeline& timeline, const std::string& path) {
+            [](const Timeline& timeline, const std::filesystem::path& path) {
                 const py::gil_scoped_release unlocked;
-                trace::write({timeline}, path, trace::Format::perfetto);
+                trace::write({timeline}, path.string(), trace::Format::perfetto);
             },
             py::arg("path"), "To a file of ui.perfetto.dev, whatever its name ends in. Replaces the file.")
         .def(

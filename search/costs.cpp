@@ -55,38 +55,46 @@ std::size_t end_below(const std::vector<double>& costs, std::size_t begin, doubl
     return static_cast<std::size_t>(after - costs.begin()) - 1;
 }
 
-bool can_be_below(const std::vector<double>& costs, double most, std::size_t pieces) {
-    std::size_t begin = 0;
-    for (; begin + 1 < costs.size() && pieces > 0; --pieces) {
-        const std::size_t end = end_below(costs, begin, most);
-        if (end == begin) return false;
-        begin = end;
-    }
-    return begin + 1 == costs.size();
+/// Where the first 0, 1, ..., `pieces` pieces end that cost at most `most` each and are as long as can be.
+std::vector<std::size_t> reach(const std::vector<double>& costs, double most, std::size_t pieces) {
+    std::vector<std::size_t> ends(pieces + 1);
+    for (std::size_t i = 0; i < pieces; ++i) ends[i + 1] = end_below(costs, ends[i], most);
+    return ends;
 }
 
-/// The costliest piece as cheap as can be, by bisection of its cost; at least one layer a piece.
+constexpr double precision = 1e-4;  // of the costliest piece's cost
+
+/// The costliest piece as cheap as can be, at least one layer a piece. As schedule::balance cuts: the last piece is as
+/// short as that leaves it, and so is, of the layers before it, the last but one. Costs are found by bisection.
 std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t pieces) {
-    double largest = 0;  // of one layer: pieces cost so much less than this above the mean
-    for (std::size_t i = 0; i + 1 < costs.size(); ++i) largest = std::max(largest, costs[i + 1] - costs[i]);
-    const double mean = costs.back() / static_cast<double>(pieces);
-    double low = std::max(mean, largest), high = std::min(mean + largest, costs.back());
-    for (double margin = 1e-12; !can_be_below(costs, high, pieces); margin *= 2) high *= 1 + margin;  // of rounding
-    for (int i = 0; i < 30 && high > low * (1 + 1e-4); ++i) {
-        const double middle = (low + high) / 2;
-        (can_be_below(costs, middle, pieces) ? high : low) = middle;
+    std::size_t end = costs.size() - 1;
+    std::vector<double> largest(end + 1);  // of one of the first layers
+    for (std::size_t i = 0; i < end; ++i) largest[i + 1] = std::max(largest[i], costs[i + 1] - costs[i]);
+    double high = std::min(costs[end] / static_cast<double>(pieces) + largest[end], costs[end]);
+    std::vector<std::size_t> reached = reach(costs, high, pieces);
+    for (double margin = 1e-12; reached[pieces] < end; margin *= 2) {  // of rounding
+        high *= 1 + margin;
+        reached = reach(costs, high, pieces);
     }
-    std::vector<std::size_t> best;
-    for (std::size_t begin = 0; begin + 1 < costs.size(); begin = best.back()) {
-        best.push_back(end_below(costs, begin, high));
+    std::vector<std::size_t> with_less = reach(costs, high * (1 - precision), pieces);
+    std::vector<std::size_t> ends(pieces, end);
+    for (std::size_t left = pieces; left > 1; --left) {
+        double low = std::max(costs[end] / static_cast<double>(left), largest[end]);
+        if (high > low * (1 + precision) && with_less[left] >= end) {
+            while (high > low * (1 + precision)) {
+                const double middle = (low + high) / 2;
+                (reach(costs, middle, left)[left] >= end ? high : low) = middle;
+            }
+            reached = reach(costs, high, left);
+            with_less = reach(costs, high * (1 - precision), left);
+        }
+        const auto first = costs.begin();
+        const auto works = std::lower_bound(first, first + static_cast<std::ptrdiff_t>(end), costs[end]) - first;
+        const std::size_t last = std::max<std::ptrdiff_t>(works - 1, 0);  // where a layer that costs something begins
+        end = std::max(std::min(reached[left - 1], last), left - 1);
+        ends[left - 2] = end;
     }
-    // Room is left where costs are few: the last pieces give way, a layer each.
-    while (!best.empty() && best.size() < pieces) best.push_back(costs.size() - 1);
-    for (std::size_t i = best.size(); i-- > 0;) {
-        const std::size_t most = costs.size() - 1 - (best.size() - 1 - i);
-        best[i] = std::min(best[i], most);
-    }
-    return best;
+    return ends;
 }
 
 /// Buckets that the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that
@@ -119,10 +127,19 @@ void Group::measure(const Network& network, const schedule::Job& job, const Shar
     problems_.clear();
     sums_.clear();
     computes_.clear();
+    balanced_.clear();
     communications_.clear();
     update_s_ = 0;
     Known known{std::vector<bool>(schedule_.classes[0].part.network.layers.size()), {}};
     for (const Step& step : schedule_.classes[0].steps) add(step, known);
+    const std::vector<Layer>& layers = schedule_.classes[0].part.network.layers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights}) {
+            if (!has_pass(layers[i].op, pass)) continue;
+            const Problem problem{layers[i].op, pass, unit_, compute_type(schedule_.precision, layers[i].op)};
+            balanced_.push_back({i, known_as(problem)});
+        }
+    }
 }
 
 bool Group::make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing) {
@@ -163,6 +180,14 @@ std::vector<double> Group::running(const std::vector<double>& values) const {
     return sums;
 }
 
+// Few are different, and those of blocks come in the same order again.
+std::size_t Group::known_as(const Problem& problem) {
+    const auto same = std::ranges::find(problems_, problem);
+    const auto which = static_cast<std::size_t>(same - problems_.begin());
+    if (same == problems_.end()) problems_.push_back(problem);
+    return which;
+}
+
 void Group::add(const Step& step, Known& known) {
     const auto first = [&](std::size_t layer, Pass pass) {  // not a forward pass done again
         const bool forward = pass == Pass::forward && !known.forward[layer];
@@ -171,11 +196,7 @@ void Group::add(const Step& step, Known& known) {
     };
     if (const auto* compute = std::get_if<Compute>(&step.action)) {
         const auto layer = static_cast<std::size_t>(compute->layer);
-        // Few are different, and those of blocks come in the same order again.
-        const auto same = std::ranges::find(problems_, compute->problem);
-        const auto which = static_cast<std::size_t>(same - problems_.begin());
-        if (same == problems_.end()) problems_.push_back(compute->problem);
-        computes_.push_back({layer, which, first(layer, compute->problem.pass)});
+        computes_.push_back({layer, known_as(compute->problem), first(layer, compute->problem.pass)});
     } else if (const auto* sum = std::get_if<Communicate>(&step.action); sum != nullptr && !sum->of_bucket()) {
         const auto layer = static_cast<std::size_t>(sum->layer());
         const auto [at, fresh] = known.sums.try_emplace({sum->kind, sum->elements, sum->type}, sums_.size());
@@ -243,14 +264,16 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     }
     LayerCosts costs;
     const std::size_t layers = schedule_.classes[0].part.network.layers.size();
-    std::vector<double> forward(layers), backward(layers), sent(layers);
+    std::vector<double> forward(layers), backward(layers), sent(layers), balanced(layers);
     for (const Doing& each : computes_) (each.forward ? forward : backward)[each.layer] += computed[each.what];
+    for (const Doing& each : balanced_) balanced[each.layer] += computed[each.what];
     for (const Doing& each : communications_) {
         (each.forward ? forward : backward)[each.layer] += summed[each.what];
         sent[each.layer] += summed[each.what];
     }
     costs.forward_s = running(forward);
     costs.backward_s = running(backward);
+    costs.balanced_s = running(balanced);
     costs.computed_s = costs.forward_s.back() + costs.backward_s.back() - running(sent).back();
     const auto times = static_cast<double>(units);
     const auto scaled = [&](const std::vector<double>& bytes) {
@@ -276,13 +299,12 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
     const auto pieces = static_cast<std::size_t>(stages * chunks);
     if (pieces + 1 > costs.forward_s.size()) return {};
-    std::vector<double> both(costs.forward_s), dense(costs.weights);
+    std::vector<double> dense(costs.weights);
     std::ranges::transform(dense, costs.expert_weights, dense.begin(), std::minus{});
-    std::ranges::transform(both, costs.backward_s, both.begin(), std::plus{});
     std::vector<Stage> made(static_cast<std::size_t>(stages));
     std::size_t begin = 0;
     std::size_t piece = 0;
-    for (const std::size_t end : cut(both, pieces)) {
+    for (const std::size_t end : cut(costs.balanced_s, pieces)) {
         Stage& stage = made[piece++ % made.size()];
         const auto between = [&](const std::vector<double>& sums) { return sums[end] - sums[begin]; };
         stage.forward_s += between(costs.forward_s);
@@ -294,7 +316,11 @@ std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int c
         stage.operand_bytes += between(costs.operand_bytes);
         stage.held_bytes += between(costs.held_bytes);
         stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
-        stage.handed_bytes = costs.output_bytes[end] - costs.output_bytes[end - 1];
+        if (piece < pieces) {  // the last one hands nothing on
+            const double handed = costs.output_bytes[end] - costs.output_bytes[end - 1];
+            if (stage.hand_overs++ == 0) stage.first_handed_bytes = handed;
+            stage.handed_bytes += handed;
+        }
         if (costs.whole_stage && begin > 0)
             stage.held_bytes += costs.output_bytes[begin] - costs.output_bytes[begin - 1];
         if (costs.whole_stage) {

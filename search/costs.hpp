@@ -24,6 +24,7 @@ inline constexpr double bucket_bytes = 25e6;  // of gradients: the plan language
 /// Of one micro-batch on one rank, layers before i: element i of each list; as many as layers + 1.
 struct LayerCosts {
     std::vector<double> forward_s, backward_s;  // backward with what it computes again; both with sums inside layers
+    std::vector<double> balanced_s;             // by which stages are cut: each layer's passes once, nothing sent
     std::vector<double> weights;                // elements; of which those of experts, which fewer ranks share:
     std::vector<double> expert_weights;
     std::vector<double> operand_bytes;  // of weights as they are multiplied in 8 bits
@@ -68,6 +69,8 @@ private:
         std::map<std::tuple<CollectiveKind, std::int64_t, DataType>, std::size_t> sums;
     };
     void add(const Step& step, Known& known);
+    /// Its place in `problems_`.
+    std::size_t known_as(const Problem& problem);
     /// Of few equal blocks, what grows with each of them being known from even fewer.
     bool make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing);
     void measure(const Network& network, const schedule::Job& job, const Sharing& sharing);
@@ -91,6 +94,7 @@ private:
     std::vector<Problem> problems_;  // each once
     std::vector<Communicate> sums_;
     std::vector<Doing> computes_, communications_;
+    std::vector<Doing> balanced_;  // passes as schedule::layer_costs counts them
     double update_s_ = 0;
     std::optional<Machine> part_;  // the nodes that the group lies on, and what its collectives take there
     std::optional<sim::CollectiveTimes> times_;
@@ -105,7 +109,9 @@ struct Stage {
     double operand_bytes = 0;  // of all of these
     double held_bytes = 0;     // of one micro-batch
     double passing_bytes = 0;
-    double handed_bytes = 0;  // to the next stage
+    double handed_bytes = 0;  // of one micro-batch to the next stage, or around to the first, by all of its chunks
+    double first_handed_bytes = 0;  // ... by the first of them
+    int hand_overs = 0;             // how often
 };
 
 /// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.

@@ -152,17 +152,21 @@ double Screen::step(Choices& choices, const std::vector<Stage>& stages, double u
         longest = std::max(longest, pass);
         all += pass;
     }
-    std::vector<double> hops(stages.size());  // behind each stage
-    double pace = longest;
+    std::vector<double> hops(stages.size());  // of the first chunks, behind each stage
+    double all_hops = 0, most_handed = 0;
     if (shape.pipe > 1) {
-        std::optional<Line>& hop = lines(shape).hop;
-        if (!hop) hop = wires_.hop(of_dense(shape));
-        for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
-            hops[s] = hop->at(stages[s].handed_bytes);
-            pace = std::max(pace, choices.chunks * hops[s]);
+        std::vector<Line>& behind = lines(shape).hops;
+        if (behind.empty()) behind = wires_.hops(of_dense(shape));
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            const Stage& stage = stages[s];
+            if (s + 1 < stages.size()) hops[s] = behind[s].at(stage.first_handed_bytes);
+            const double handed = stage.hand_overs * behind[s].start_s + stage.handed_bytes * behind[s].s_per_byte;
+            most_handed = std::max(most_handed, handed);
+            all_hops += handed;
         }
     }
-    const double busy = passes(choices, {longest, all, std::accumulate(hops.begin(), hops.end(), 0.0), pace});
+    const double ends = std::accumulate(hops.begin(), hops.end(), 0.0);
+    const double busy = passes(choices, {longest, all, ends, all_hops, most_handed});
     // A stage ends before the first one by the backward passes that its last micro-batch has before it.
     double ahead = 0, tail = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -173,16 +177,21 @@ double Screen::step(Choices& choices, const std::vector<Stage>& stages, double u
 }
 
 /// All micro-batches through the stages. A micro-batch goes around all chunks of all stages and back, and so many as a
-/// stage may hold are on their way: what they wait for each other's messages is their latency over their number.
+/// stage may hold are on their way: what they wait for each other's messages is their latency over their number. Where
+/// stages are interleaved, as many micro-batches as there are stages go through one chunk before the first of them goes
+/// through the next, so that it waits for the messages of the others, both ways.
 double Screen::passes(const Choices& choices, const Pipe& pipe) {
     const auto micro_batches = static_cast<double>(choices.micro_batches);
     const auto stages = static_cast<double>(choices.shape.pipe);
     const double fill = pipe.longest + (pipe.all - pipe.longest) / choices.chunks;
-    if (stages == 1) return (micro_batches - 1) * pipe.pace + fill;
-    const double there_and_back = 2 * pipe.hops * (choices.chunks * stages - 1) / (stages - 1);
-    const double pace = std::max(pipe.pace, (pipe.all + there_and_back) / most_in_flight(choices, StageIndex{0}));
-    return std::max((micro_batches - 1) * pace + fill + 2 * pipe.hops,
-                    (micro_batches - 1) * pipe.pace + fill + there_and_back);
+    const double at_least = std::max(pipe.longest, pipe.most_handed);
+    if (stages == 1) return (micro_batches - 1) * at_least + fill;
+    const double there_and_back = 2 * pipe.all_hops;
+    const double others = choices.chunks == 1 ? 0 : (stages - 1) * pipe.most_handed;
+    const double around = pipe.all + there_and_back + 2 * others;
+    const double pace = std::max(at_least, around / most_in_flight(choices, StageIndex{0}));
+    return std::max((micro_batches - 1) * pace + fill + 2 * pipe.ends,
+                    (micro_batches - 1) * at_least + fill + there_and_back + others);
 }
 
 /// What the other copies of a stage are waited for, beyond the `busy` seconds of the pipeline.

@@ -21,7 +21,7 @@ struct Estimate {
 };
 
 /// An estimate, no bound. m micro-batches go through stages of t_s each and c chunks: m max(t) + (sum(t) - max(t)) / c
-/// (Narayanan et al. 2021). They follow each other at the pace of the slowest stage, or of c messages to the next one,
+/// (Narayanan et al. 2021). They follow each other at the pace of the slowest stage, or of what its c chunks hand on,
 /// or of the way of a micro-batch around all chunks and back over the number that may be on it. To that come messages
 /// at both ends, the sums of gradients that are left behind the last backward pass (all of them where they do not
 /// overlap; with ZeRO 3 what is left behind all passes), and the updates. Not in it: waits between unlike stages, and
@@ -53,7 +53,8 @@ private:
     struct Lines {
         std::optional<Wires::Sum> sum;
         std::optional<Wires::Halves> halves;
-        std::optional<Line> gather, hop;  // gather: of ZeRO 1, beside `sum`
+        std::optional<Line> gather;  // of ZeRO 1, beside `sum`
+        std::vector<Line> hops{};    // behind each stage
     };
     /// Gradients of one kind, and the mesh along whose data axis they are summed.
     struct Share {
@@ -68,8 +69,9 @@ private:
     const Wires::Halves& halves(const Shape& shape);
     const Line& gather(const Shape& shape);
     struct Pipe {
-        double longest = 0, all = 0;  // seconds of a micro-batch in the longest stage, and in all of them
-        double hops = 0, pace = 0;
+        double longest = 0, all = 0;    // seconds of a micro-batch in the longest stage, and in all of them
+        double ends = 0, all_hops = 0;  // of messages of its first chunks, and of all chunks, one way
+        double most_handed = 0;         // ... of all chunks of one stage
     };
     static double passes(const Choices& choices, const Pipe& pipe);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);

@@ -72,7 +72,9 @@ private:
         double bound = 0;  // of the score
     };
 
-    std::size_t kept() const { return 4 * static_cast<std::size_t>(request_.simulated); }
+    /// Plans that are looked for as if so many were to be ranked: the best of few is the best of `fewest`.
+    std::size_t wanted() const { return static_cast<std::size_t>(std::max(request_.simulated, fewest)); }
+    std::size_t kept() const { return 4 * wanted(); }
 
     /// Lower is better.
     double score(double step_s, std::int64_t devices) const {
@@ -173,12 +175,11 @@ private:
         std::vector<double> scores;
         for (const Candidate& each : candidates_) scores.push_back(estimated(each));
         Finalists finalists{candidates_, std::move(scores)};
-        const auto wanted = static_cast<std::size_t>(request_.simulated);
-        const std::size_t most = most_simulated(request_.simulated);
+        const std::size_t most = 6 * wanted() + 40;
         double best = std::numeric_limits<double>::infinity();
         for (std::size_t done = 0; done < most;) {
-            const double below = ranked_.size() < wanted ? std::numeric_limits<double>::infinity() : best;
-            const std::vector<std::size_t> batch = finalists.next(std::min(wanted, most - done), below);
+            const double below = ranked_.size() < wanted() ? std::numeric_limits<double>::infinity() : best;
+            const std::vector<std::size_t> batch = finalists.next(std::min(wanted(), most - done), below);
             for (const auto& [i, result] : results_of(batch, false)) {
                 settle(i, result);
                 if (!result.refusal.empty()) continue;
@@ -301,6 +302,7 @@ private:
         ranked_.resize(std::min(ranked_.size(), static_cast<std::size_t>(request_.simulated)));
         if (!stopped_) {
             for (auto& [i, result] : results_of(ranked_, true)) tried(i).result = result;
+            std::ranges::sort(ranked_, {}, order);  // those that were folded may be a little shorter
         }
         for (const std::size_t i : ranked_) result_.ranked.push_back(std::move(tried(i)));
     }
@@ -342,8 +344,6 @@ private:
 };
 
 }  // namespace
-
-std::size_t most_simulated(int wanted) { return 6 * static_cast<std::size_t>(wanted) + 40; }
 
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others,
               const Listener& listener, const JobRanks& ranks) {

@@ -102,20 +102,23 @@ struct Listener {
     Progress screening{}, simulating{};
 };
 
+/// Searches as if at least so many plans were to be ranked, so that the first ones do not depend on how many are asked
+/// for below it.
+constexpr int fewest = 10;
+
 /// A plan is pruned by the bound of its mesh only when that is half as much again as the estimates of four times as
-/// many plans as will be ranked. Of the others as many are simulated as may be better than the best one known
-/// (Finalists), at most most_simulated(). InputError for a request that cannot be. The ranks of a job share the meshes
-/// that are screened and the plans that are simulated, one at a time, and finds the same as one process; its counts are
-/// of all ranks together.
+/// many plans as will be ranked, or as `fewest`. Of the others as many are simulated as may be better than the best one
+/// known (Finalists), at most six times as many and forty. InputError for a request that cannot be. The ranks of a job
+/// share the meshes that are screened and the plans that are simulated, one at a time, and finds the same as one
+/// process; its counts are of all ranks together.
 Result search(const Network& network, const Machine& machine, const Request& request, const Others& others = {},
               const Listener& listener = {}, const JobRanks& ranks = {});
 /// Why a search ranked no plan: how many are above which limit and by how much, and what refused the others.
 std::string why_none(const Result& result);
-/// Plans that are simulated so that `wanted` can be ranked.
-std::size_t most_simulated(int wanted);
 
-/// The step that predict gives for the plan under `framework`, folded, if asked for with its band of 90 %; refused, and
-/// not simulated, where it does not fit, or takes more than `most` of a device.
+/// The step that predict gives for the plan under `framework`, if asked for with its band of 90 %; without it folded,
+/// but for pipelines whose copies cross nodes between other stages. Refused, and not simulated, where it does not fit,
+/// or takes more than `most` of a device.
 Simulated simulated(const Network& network, const Machine& machine, schedule::Job job, const std::string& plan,
                     Bytes most, bool with_band = true, const models::FrameworkProfile& framework = {});
 

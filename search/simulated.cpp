@@ -2,12 +2,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/error.hpp"
 #include "predict/predict.hpp"
+#include "schedule/mesh.hpp"
 #include "search/search.hpp"
 
 namespace rehearse::search {
+
+namespace {
+
+/// Whether from one stage to the next some copies of a pipeline cross nodes and others do not: folded mode takes each
+/// such way as long as the longest (docs/explain/folding.md).
+bool copies_go_unlike_ways(const Machine& machine, const Mesh& mesh) {
+    const int pipe = axis_index(mesh, "pipe");
+    if (pipe < 0) return false;
+    const std::int64_t stages = size_of(mesh, pipe), apart = stride(mesh, pipe);
+    std::map<std::int64_t, bool> crosses;  // by stage
+    for (RankIndex rank{0}; rank < ranks(mesh); ++rank) {
+        const std::int64_t stage = place_on(mesh, pipe, rank);
+        const std::int64_t next = rank + (stage + 1 < stages ? apart : -stage * apart);
+        const bool across = locate(machine, rank).node != locate(machine, next).node;
+        if (crosses.try_emplace(stage, across).first->second != across) return true;
+    }
+    return false;
+}
+
+/// To ten digits: the clock of exact mode goes on from one simulation of a process to the next, so that further digits
+/// are not of the plan, and would rank plans that do the same by what was simulated before them.
+Seconds ten_digits(Seconds time) {
+    if (!(time > Seconds{})) return time;
+    const double scale = std::pow(10.0, 9 - std::floor(std::log10(time.value)));
+    return Seconds{std::round(time.value * scale) / scale};
+}
+
+}  // namespace
 
 DeviceMemory device_memory(const Machine& machine, std::int64_t devices) {
     const Bytes first = class_of(machine, 0).memory.value;
@@ -32,8 +63,10 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
                                .batch = job.batch_per_device,
                                .global_batch = job.global_batch,
                                .precision = job.precision,
-                               .optimizer = job.optimizer,
-                               .mode = sim::Mode::folded};
+                               .optimizer = job.optimizer};
+        const bool as_predict =
+            with_band || copies_go_unlike_ways(machine, schedule::make_mesh(predicted.plan, job.devices));
+        if (!as_predict) predicted.mode = sim::Mode::folded;
         predict::follow(predicted, framework);
         const predict::Setup setup = predict::setup_of(predicted, job.devices);
         const predict::MemoryFit memory = predict::memory_of(setup);
@@ -45,10 +78,10 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
             return result;
         }
         const predict::StepTime step = predict::step_of(setup, with_band);
-        result.step = step.time;
+        result.step = ten_digits(step.time);
         if (!with_band) return result;
-        result.low = step.band().low;
-        result.high = step.band().high;
+        result.low = ten_digits(step.band().low);
+        result.high = ten_digits(step.band().high);
     } catch (const InputError& error) {
         result.refusal = error.what();
     }

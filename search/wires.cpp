@@ -125,22 +125,30 @@ const Wires::Halves& Wires::halves(const Shape& shape) {
     return best;
 }
 
-Line Wires::hop(const Shape& shape) {
+std::vector<Line> Wires::hops(const Shape& shape) {
     const std::int64_t stage = (shape.data_outside ? 1 : shape.data) * shape.tensor;
     const std::int64_t node = devices_per_node(machine_.nodes.front());
-    if (stage < node && stage * shape.pipe > node) {
-        // Some neighbours are in a node, some are not: of all stages at once the slowest, a round of a ring.
-        Shape chain = shape;
-        if (chain.data_outside) chain.data = 1;
-        const Line ring = measured(hop_times_, CollectiveKind::all_gather, chain, "pipe", "ring");
-        const auto rounds = static_cast<double>(shape.pipe - 1);
-        return {ring.start_s / rounds, ring.s_per_byte * (rounds + 1) / rounds};
-    }
     // A broadcast to one other rank is one message. Where pipe lies outside, all its next neighbours send at once.
     Shape pair = shape;
     pair.pipe = 2;
     if (pair.data_outside) pair.data = 1;
-    return measured(hop_times_, CollectiveKind::broadcast, pair, "pipe", "tree");
+    const Line one = measured(hop_times_, CollectiveKind::broadcast, pair, "pipe", "tree");
+    std::vector<Line> hops(static_cast<std::size_t>(shape.pipe), one);
+    if (stage >= node || stage * shape.pipe <= node) return hops;
+    // Some neighbours are in a node, some are not: these send all at once, as in a round of a ring.
+    Shape chain = shape;
+    if (chain.data_outside) chain.data = 1;
+    const Line ring = measured(hop_times_, CollectiveKind::all_gather, chain, "pipe", "ring");
+    const auto rounds = static_cast<double>(shape.pipe - 1);
+    const Line across{ring.start_s / rounds, ring.s_per_byte * (rounds + 1) / rounds};
+    const bool is_pair_within = 2 * stage <= node;
+    const std::int64_t chains = shape.data_outside ? shape.data : 1;
+    for (std::int64_t rank = 0; rank < chains * shape.pipe * stage; ++rank) {
+        const std::int64_t s = rank / stage % shape.pipe;
+        const std::int64_t next = s + 1 < shape.pipe ? rank + stage : rank - s * stage;
+        if (!is_pair_within || rank / node != next / node) hops[static_cast<std::size_t>(s)] = across;
+    }
+    return hops;
 }
 
 }  // namespace rehearse::search

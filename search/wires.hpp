@@ -44,8 +44,8 @@ public:
     };
     /// Of the algorithms that scatter and gather (all_halves()) the one that takes least, for such a bucket, for both.
     const Halves& halves(const Shape& shape);
-    /// From one stage to the next, by all ranks of it at once; where some neighbours lie on other nodes, between these.
-    Line hop(const Shape& shape);
+    /// From each stage to the next, and from the last one around to the first, by all ranks of it at once.
+    std::vector<Line> hops(const Shape& shape);
 
 private:
     /// Collectives on the mesh of one shape after the other.

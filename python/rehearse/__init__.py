@@ -34,8 +34,14 @@ def _name(value, what):
     raise InputError(f"{what}: a name or a file is needed, not {value!r}")
 
 
+def _text(value, what):
+    if isinstance(value, str):
+        return value
+    raise InputError(f"{what}: a text is needed, not {value!r}")
+
+
 def _network(model, fuse):
-    return model if isinstance(model, Network) else Network(_name(model, "model"), fuse=fuse)
+    return model if isinstance(model, Network) else Network(_name(model, "model"), fuse=_text(fuse, "fuse"))
 
 
 def _machine(machine):
@@ -44,14 +50,22 @@ def _machine(machine):
     return Machine.from_dict(machine) if isinstance(machine, dict) else Machine(_name(machine, "machine"))
 
 
-def _count(value, what):
+def _is_truth(value):
+    """True and False, of Python's or of NumPy's."""
+    return type(value).__name__ in ("bool", "bool_")
+
+
+def _count(value, what, most=2**63 - 1):
     """A whole number, of Python's or of NumPy's; True is none."""
     try:
-        if type(value).__name__ not in ("bool", "bool_"):
-            return operator.index(value)
+        count = None if _is_truth(value) else operator.index(value)
     except TypeError:
-        pass
-    raise InputError(f"{what}: a whole number is needed, not {value!r}")
+        count = None
+    if count is None:
+        raise InputError(f"{what}: a whole number is needed, not {value!r}")
+    if abs(count) > most:
+        raise InputError(f"{what}: at most {most} is possible, not {count}")
+    return count
 
 
 def _counts(devices):
@@ -64,13 +78,39 @@ def _counts(devices):
     return [_count(each, "devices") for each in several]
 
 
+def _truth(value, what):
+    if _is_truth(value) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise InputError(f"{what}: True or False is needed, not {value!r}")
+
+
+def _measured(value):
+    """A pilot's step: text as it is, or seconds."""
+    if isinstance(value, str):
+        return value
+    try:
+        if not _is_truth(value) and not isinstance(value, (bytes, bytearray)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f'pilot: seconds, "97ms" or "1320/s" are needed, not {value!r}')
+
+
+def _pilots(pilot):
+    try:
+        steps = {} if pilot is None else dict(pilot)
+    except (TypeError, ValueError):
+        raise InputError(f"pilot: {{devices: measured step}} is needed, not {pilot!r}") from None
+    return {_count(devices, "pilot"): _measured(step) for devices, step in steps.items()}
+
+
 def _words(plan, batch, global_batch, precision, optimizer, framework=None):
     if batch is not None and global_batch is not None:
         raise InputError("batch excludes global_batch: samples of one device, or of all together")
     words = _rehearse.JobWords()
-    words.plan, words.batch = plan, 32 if batch is None else _count(batch, "batch")
+    words.plan, words.batch = _text(plan, "plan"), 32 if batch is None else _count(batch, "batch")
     words.global_batch = None if global_batch is None else _count(global_batch, "global_batch")
-    words.precision, words.optimizer = precision, optimizer
+    words.precision, words.optimizer = _text(precision, "precision"), _text(optimizer, "optimizer")
     if framework is not None:
         words.framework = _name(framework, "framework")
     return words
@@ -85,12 +125,13 @@ def predict(model, machine, *, devices=1, plan="data", batch=None, global_batch=
     plan, precision, optimizer, fuse: the words of `rehearse predict --help`. framework: a profile (frameworks()) or a file.
     pilot: {devices: measured step}, a step in seconds, or as "97ms" or "1320/s" (samples): computation is scaled to meet the
     one of fewest devices. baseline: devices that efficiency is relative to. bands=False takes a third of the time.
-    Returns a Prediction, with a Point for each number of devices in ascending order. Why its figures may be wrong is a
-    warning of Python's; what else is to be known is in its `notes`.
+    Returns a Prediction, with a Point for each number of devices in ascending order. Why its figures may be wrong, or that
+    the job does not fit, is a warning of Python's; what else is to be known is in its `notes`.
     """
     prediction = _rehearse.predict(_network(model, fuse), _machine(machine),
                                    _words(plan, batch, global_batch, precision, optimizer, framework), _counts(devices),
-                                   dict(pilot or {}), None if baseline is None else _count(baseline, "baseline"), bands)
+                                   _pilots(pilot), None if baseline is None else _count(baseline, "baseline"),
+                                   _truth(bands, "bands"))
     _warn(prediction.warnings)
     return prediction
 
@@ -104,7 +145,7 @@ def search(model, machine, *, devices, global_batch, precision="fp32", optimizer
     network = _network(model, fuse)
     _warn(network.warnings)
     return _rehearse.search(network, _machine(machine), _words("data", None, global_batch, precision, optimizer, framework),
-                            _counts(devices), _count(top, "top"))
+                            _counts(devices), _count(top, "top", 2**31 - 1))
 
 
 def schedule(model, machine="summit", *, devices=1, plan="data", batch=None, global_batch=None, precision="fp32", optimizer="sgd",
@@ -121,4 +162,4 @@ def validate(filter="", *, rows=None):
     matches. rows: a .csv file with the columns of calibrate/published, instead of the rows that come with the package.
     All of these take minutes. Returns a Validation: summary, to_dicts(), to_dataframe().
     """
-    return _rehearse.validate(filter, "" if rows is None else str(rows))
+    return _rehearse.validate(_text(filter, "filter"), "" if rows is None else _name(rows, "rows"))

@@ -17,18 +17,30 @@ SHOWN = {  # heading: (attribute, how it is written)
     "batch": ("global_batch", str),
     "step": ("step_s", lambda s: f"{_seconds(s)}"),
     "90 % band": (("step_low_s", "step_high_s"), lambda low, high: f"{_seconds(low)} to {_seconds(high)}"),
-    "samples/s": ("samples_per_s", lambda rate: f"{rate:,.4g}"),
+    "samples/s": ("samples_per_s", lambda rate: _figures(rate)),
     "efficiency": ("efficiency", lambda share: "" if share is None else f"{100 * share:.0f} %"),
-    "memory": ("memory_peak_bytes", lambda size: f"{size / 1e9:.3g} GB"),
+    "memory": (("memory_peak_bytes", "fits"), lambda size, fits: _bytes(size) + ("" if fits else ", does not fit")),
     "basis": ("basis", str),
 }
 
 
+def _figures(value):
+    """Four figures of a number, without an exponent."""
+    return f"{float(f'{value:.4g}'):,.15g}"
+
+
+def _in_units(value, units):
+    """Four figures of a number in the largest of the units, (scale, name) in descending order, of which it is at least 1."""
+    scale, name = next((each for each in units if float(f"{value / each[0]:.4g}") >= 1), units[-1])
+    return f"{_figures(value / scale)} {name}"
+
+
 def _seconds(value):
-    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value:.3g} s"
+    return _in_units(value, ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")))
+
+
+def _bytes(value):
+    return _in_units(value, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
 
 
 def _rows(items, names):
@@ -62,6 +74,11 @@ def _remarks(prediction):
 
 def _shown(prediction):
     return "<rehearse.Prediction\n  " + "\n  ".join([*map(repr, prediction.points), *_remarks(prediction)]) + ">"
+
+
+def _shown_point(point):
+    fits = "" if point.fits else ", does not fit"
+    return f"<rehearse.Point {point.devices} devices, {_seconds(point.step_s)} a step, {point.basis}{fits}>"
 
 
 def _item(prediction, at):
@@ -107,6 +124,8 @@ def _toml(value):
 
 def _machine_of(tables, origin="machine"):
     """A Machine of dicts and lists as in its TOML format; {"name": "ours", "extends": "eos", ...} changes a known one."""
+    if not isinstance(tables, dict):
+        raise _rehearse.InputError(f"a machine is a dict of its tables, not {tables!r}")
     lines = (f"{json.dumps(str(key))} = {_toml(value)}\n" for key, value in tables.items())
     return _rehearse.Machine.from_toml("".join(lines), origin)
 
@@ -131,7 +150,7 @@ def attach():
     _rehearse.Network.from_onnx = staticmethod(_network_of)
     _rehearse.Schedule._repr_html_ = lambda self: f"<pre>{html.escape(self.draw())}</pre>"
     point.to_dict = lambda self: _rows([self], POINT)[0]
-    point.__repr__ = lambda self: f"<rehearse.Point {self.devices} devices, {_seconds(self.step_s)} a step, {self.basis}>"
+    point.__repr__ = _shown_point
     prediction.to_dicts = lambda self: _rows(self.points, POINT)
     prediction.to_dataframe = lambda self: _frame(_rows(self.points, POINT))
     prediction._repr_html_ = _table

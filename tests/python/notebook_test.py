@@ -22,7 +22,7 @@ def main():
             assert html.count("<tr") > 3, html
             shown += 1
     assert shown == 3, shown
-    assert names["knee"] >= 32, names["knee"]
+    assert names["knee"] >= 64, names["knee"]
 
 
 if __name__ == "__main__":

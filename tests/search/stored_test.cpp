@@ -104,7 +104,7 @@ TEST(SharedStore, WaitsForASearchThatRunsAndMayBeEndedMeanwhile) {
     const Listener listener{.say = [&](std::string_view text) { said.emplace_back(text); },
                             .simulating = [&](auto, auto) { return ++asked < 3; }};
     EXPECT_TRUE(search(network, machine, request, others, listener).ranked.empty());
-    EXPECT_THAT(said, testing::Contains("waiting for 2 plans of another search"));
+    EXPECT_THAT(said, testing::Contains(fmt::format("waiting for {} plans of another search", fewest)));
     std::filesystem::remove(path);
 }
 
