@@ -31,6 +31,8 @@ void check(const CalibrateOptions& options) {
 }
 
 int start(const CalibrateOptions& options) {
+    if (options.nodes > 0 && options.samples.empty())
+        throw InputError(fmt::format("--nodes {}: it goes with --samples", options.nodes));
     if (!options.traces.empty()) {
         if (!options.samples.empty() || !options.kernels.empty())
             throw InputError("--trace, --samples and --kernels: one at a time, with --machine-out between");
@@ -101,6 +103,8 @@ Run add_calibrate(CommandLine& app) {
         "with --samples or --trace: whose messages they are, where the files do not tell");
     app.add_option("--ranks", options->ranks,
                    "with --samples: of OSU's collectives, and of nccl-tests without lines '# Rank'")
+        ->option_text("N");
+    app.add_option("--nodes", options->nodes, "with --samples: on how many the ranks were, as many on each")
         ->option_text("N");
     app.add_option("--machine-out", options->machine_out, "write the machine here, not to the place of this-host")
         ->option_text("FILE.toml");

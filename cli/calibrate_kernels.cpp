@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "models/csv.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -116,7 +117,7 @@ int calibrate_kernels(const KernelCalibration& asked, const Common& common) {
     const std::string warning = calibrate::beyond_peak(kernels, device);
     if (!warning.empty()) talk(common, "warning: " + warning);
     device = calibrate::with_factors(device, factors.fits);
-    replace_file(asked.machine_out, models::to_toml(machine));
+    replace_file(asked.machine_out, models::to_toml(machine, models::other_tables(asked.machine)));
     print(report_of(asked, factors, warning), common);
     return good;
 }

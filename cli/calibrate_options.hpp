@@ -31,8 +31,8 @@ struct CalibrateOptions {
     Precision precision = Precision::fp32;
     Optimizer optimizer = Optimizer::sgd;
     std::optional<calibrate::Between> between{};  // absent: as the files tell
-    std::int64_t ranks = 0;
-    Seconds budget{0};  // 0: by --quick
+    std::int64_t ranks = 0, nodes = 0;            // 0: as the files tell
+    Seconds budget{0};                            // 0: by --quick
     std::string device = "cpu";
     Transport transport = Transport::mpi;
     Tune tune = Tune::on;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "calibrate/collective_times.hpp"
 #include "core/error.hpp"
@@ -36,27 +38,40 @@ Seconds message(Machine machine, std::int64_t ranks, Bytes size) {
     return collective(machine, CollectiveKind::all_gather, ranks, size * n, Algorithm{.name = "ring"}) * (1 / (n - 1));
 }
 
+// As plans sum by default what is too long for latencies to tell: the way must not change with the prices that are
+// fitted.
+Algorithm of_long_sums(const Machine& machine, const Mesh& mesh) {
+    return schedule::settled(schedule::choose_all_reduce({}, machine, mesh, 0), machine, mesh, 0, Bytes{1e18});
+}
+
 Machine with_ranks_on(Machine machine, std::int64_t each) {
     if (each == devices_per_node(machine.nodes.front())) return machine;
     return predict::with_devices_per_node(std::move(machine), each);
 }
 
+// What a plan makes of a collective by default; nothing of those that no plan has.
+std::optional<std::pair<CollectiveKind, Algorithm>> as_planned(const Machine& machine,
+                                                               const calibrate::CollectiveRow& row) {
+    const Mesh mesh{{{"data", row.ranks}}};
+    if (row.kind == "all_reduce") return std::pair(CollectiveKind::all_reduce, of_long_sums(machine, mesh));
+    if (row.kind == "all_to_all") return std::pair(CollectiveKind::all_to_all, Algorithm{.name = "pairwise"});
+    const Algorithm halves = schedule::choose_halves({}, machine, mesh, 0);
+    if (row.kind == "all_gather") return std::pair(CollectiveKind::all_gather, halves);
+    if (row.kind == "reduce_scatter") return std::pair(CollectiveKind::reduce_scatter, halves);
+    return std::nullopt;
+}
+
 }  // namespace
+
+std::string algorithm_of(const Machine& machine, const calibrate::CollectiveRow& row) {
+    const auto planned = as_planned(with_ranks_on(machine, row.ranks / row.hosts), row);
+    return planned ? to_string(planned->second) : "messages";
+}
 
 Seconds predicted_time(const Machine& whole, const calibrate::CollectiveRow& row) {
     const Machine machine = with_ranks_on(whole, row.ranks / row.hosts);
-    const Mesh mesh{{{"data", row.ranks}}};
-    const auto halves = [&] { return schedule::choose_halves({}, machine, mesh, 0); };
-    if (row.kind == "all_reduce") {
-        return collective(machine, CollectiveKind::all_reduce, row.ranks, row.bytes,
-                          schedule::choose_all_reduce({}, machine, mesh, 0));
-    }
-    if (row.kind == "all_gather")
-        return collective(machine, CollectiveKind::all_gather, row.ranks, row.bytes, halves());
-    if (row.kind == "reduce_scatter")
-        return collective(machine, CollectiveKind::reduce_scatter, row.ranks, row.bytes, halves());
-    if (row.kind == "all_to_all")
-        return collective(machine, CollectiveKind::all_to_all, row.ranks, row.bytes, Algorithm{.name = "pairwise"});
+    if (const auto planned = as_planned(machine, row))
+        return collective(machine, planned->first, row.ranks, row.bytes, planned->second);
     if (row.kind == "send_recv") return message(machine, row.ranks, row.bytes);
     const calibrate::RingRounds rounds = *calibrate::ring_rounds(row.kind, row.ranks);
     const Machine pair = with_ranks_on(whole, row.hosts > 1 ? 1 : 2);
@@ -64,6 +79,8 @@ Seconds predicted_time(const Machine& whole, const calibrate::CollectiveRow& row
 }
 
 #else
+
+std::string algorithm_of(const Machine&, const calibrate::CollectiveRow&) { return ""; }
 
 Seconds predicted_time(const Machine&, const calibrate::CollectiveRow&) {
     throw InputError("messages are fitted by the simulator, which this build is without: build it with SimGrid");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "calibrate/beyond_peak.hpp"
 #include "calibrate/collective_times.hpp"
@@ -18,6 +19,7 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 
 namespace rehearse::cli {
@@ -31,12 +33,24 @@ struct Measured {
     std::vector<std::string> files{};  // of each collective
 };
 
+// The row on its nodes, of which --nodes tells where the file does not, and by the algorithm that predicts it there.
+std::pair<calibrate::Between, calibrate::CollectiveRow> placed(calibrate::CollectiveRow row, const std::string& path,
+                                                               const CalibrateOptions& options,
+                                                               const Machine& machine) {
+    if (row.hosts == 0)
+        row.hosts = row.kind == calibrate::message_kind ? std::min<std::int64_t>(options.nodes, 2) : options.nodes;
+    const calibrate::Between between = calibrate::between_of(row, options.between, machine, path);
+    row = calibrate::placed(std::move(row), between, machine, path);
+    calibrate::check_place(row, machine, path);
+    if (row.kind != calibrate::message_kind) row.algorithm = algorithm_of(machine, row);
+    return {between, row};
+}
+
 void add_file(std::array<Measured, 2>& sides, const calibrate::FileSamples& file, const std::string& path,
-              std::optional<calibrate::Between> asked, const Machine& machine) {
+              const CalibrateOptions& options, const Machine& machine) {
     std::array<bool, 2> named{};
     for (std::size_t i = 0; i < file.messages.size(); ++i) {
-        const calibrate::CollectiveRow& row = file.collectives[i];
-        const calibrate::Between between = calibrate::between_of(row, asked, machine, path);
+        const auto [between, row] = placed(file.collectives[i], path, options, machine);
         const std::size_t number = between == calibrate::Between::devices ? 0 : 1;
         Measured& side = sides[number];
         if (!named[number]) side.samples.where += (side.samples.where.empty() ? "" : " and ") + file.where;
@@ -56,6 +70,23 @@ void check_ranks(std::int64_t asked, const std::vector<calibrate::FileSamples>& 
             if (row.ranks != asked && row.kind != calibrate::message_kind)
                 throw InputError(
                     fmt::format("--ranks {}: {} tells itself that it is of {} ranks", asked, paths[i], row.ranks));
+        }
+    }
+}
+
+// So are --nodes.
+void check_nodes(std::int64_t asked, const std::vector<calibrate::FileSamples>& files,
+                 const std::vector<std::string>& paths) {
+    if (asked == 0) return;
+    const auto open = [](const calibrate::CollectiveRow& row) { return row.hosts == 0; };
+    for (const calibrate::FileSamples& file : files) {
+        if (std::ranges::any_of(file.collectives, open)) return;
+    }
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        for (const calibrate::CollectiveRow& row : files[i].collectives) {
+            if (row.hosts != asked)
+                throw InputError(
+                    fmt::format("--nodes {}: {} tells itself that it is of {} nodes", asked, paths[i], row.hosts));
         }
     }
 }
@@ -80,6 +111,31 @@ std::string fitted_lines(const Machine& before, const Machine& after, calibrate:
     return by_switches + (messages ? messaging_line("of these between devices", after.inside) : "");
 }
 
+std::vector<calibrate::FileSamples> read_all(const CalibrateOptions& options) {
+    std::vector<calibrate::FileSamples> files;
+    for (const std::string& path : options.samples)
+        files.push_back(calibrate::read_samples(read_file(path), path, options.ranks));
+    check_ranks(options.ranks, files, options.samples);
+    check_nodes(options.nodes, files, options.samples);
+    return files;
+}
+
+// Fits a machine's messages of one side; returns what is said of them below the table.
+std::string fit(Machine& machine, const Measured& side, Json& collectives, Json& warnings) {
+    const Machine before = machine;
+    machine = calibrate::with_messages(std::move(machine), side.samples, side.between, predicted_time);
+    if (const std::string same = calibrate::kept(before, machine, side.between); !same.empty())
+        warnings.push_back(same);
+    std::vector<calibrate::RoundTrip> trips;
+    for (std::size_t i = 0; i < side.files.size(); ++i) {
+        const calibrate::CollectiveRow& row = side.samples.collectives[i];
+        trips.push_back({row, calibrate::shown_by(machine, row, predicted_time)});
+        if (row.kind != calibrate::message_kind) collectives.push_back(collective_row(side.files[i], trips.back()));
+    }
+    if (const std::string far = calibrate::not_met(trips); !far.empty()) warnings.push_back(far);
+    return fitted_lines(before, machine, side.between);
+}
+
 }  // namespace
 
 int calibrate_samples(const CalibrateOptions& options) {
@@ -91,10 +147,7 @@ int calibrate_samples(const CalibrateOptions& options) {
     Json rows = Json::array(), collectives = Json::array(), warnings = Json::array();
     calibrate::FileSamples problems;  // of all files
     std::array<Measured, 2> sides{Measured{calibrate::Between::devices}, Measured{calibrate::Between::nodes}};
-    std::vector<calibrate::FileSamples> files;
-    for (const std::string& path : options.samples)
-        files.push_back(calibrate::read_samples(read_file(path), path, options.ranks));
-    check_ranks(options.ranks, files, options.samples);
+    const std::vector<calibrate::FileSamples> files = read_all(options);
     for (std::size_t i = 0; i < files.size(); ++i) {
         const calibrate::FileSamples& samples = files[i];
         const std::string& path = options.samples[i];
@@ -105,26 +158,14 @@ int calibrate_samples(const CalibrateOptions& options) {
                         {"messages", samples.messages.size()},
                         {"skipped", samples.skipped.size()}});
         problems.compute.insert(problems.compute.end(), samples.compute.begin(), samples.compute.end());
-        add_file(sides, samples, path, options.between, machine);
+        add_file(sides, samples, path, options, machine);
     }
     problems.compute = calibrate::merged(problems.compute);
     machine = calibrate::apply(std::move(machine), problems);
     if (const std::string fast = faster_than_possible(problems, machine); !fast.empty()) warnings.push_back(fast);
     std::string fitted;
     for (const Measured& side : sides) {  // what goes on inside nodes is a part of what goes on between them
-        if (side.samples.messages.empty()) continue;
-        const Machine before = machine;
-        machine = calibrate::with_messages(std::move(machine), side.samples, side.between, predicted_time);
-        if (const std::string same = calibrate::kept(before, machine, side.between); !same.empty())
-            warnings.push_back(same);
-        std::vector<calibrate::RoundTrip> trips;
-        for (std::size_t i = 0; i < side.files.size(); ++i) {
-            const calibrate::CollectiveRow row = calibrate::placed(side.samples.collectives[i], side.between, machine);
-            trips.push_back({row, predicted_time(machine, row)});
-            if (row.kind != calibrate::message_kind) collectives.push_back(collective_row(side.files[i], trips.back()));
-        }
-        if (const std::string far = calibrate::not_met(trips); !far.empty()) warnings.push_back(far);
-        fitted += fitted_lines(before, machine, side.between);
+        if (!side.samples.messages.empty()) fitted += fit(machine, side, collectives, warnings);
     }
     for (const Json& warning : warnings) talk(options.common, "warning: " + warning.get<std::string>());
     report.document["rows"] = rows;
@@ -142,7 +183,7 @@ int calibrate_samples(const CalibrateOptions& options) {
     report.footer =
         fmt::format("{}{}kept in {}", collectives.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n", fitted,
                     options.machine_out);
-    replace_file(options.machine_out, models::to_toml(machine));
+    replace_file(options.machine_out, models::to_toml(machine, models::other_tables(options.machine)));
     print(report, options.common);
     return good;
 }

@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 #include "trace/recording.hpp"
 
@@ -241,6 +242,15 @@ calibrate::CollectiveRow row_of(const calibrate::RecordedMessage& message, std::
     return row;
 }
 
+// A group whose ranks the profile does not list has one a node, or full nodes where the machine has too few of them.
+calibrate::CollectiveRow on_nodes(calibrate::CollectiveRow row, calibrate::Between between, const Machine& machine) {
+    if (row.hosts > 0) return row;
+    const std::int64_t each = devices_per_node(machine.nodes.front());
+    const bool full = row.ranks > node_count(machine) && each > 1 && row.ranks % each == 0;
+    row.hosts = between == calibrate::Between::devices ? 1 : full ? row.ranks / each : row.ranks;
+    return row;
+}
+
 // --between speaks of groups whose ranks the profile does not list; where it lists all, it must agree.
 Sides samples_of(const std::vector<calibrate::RecordedMessage>& messages, const std::string& where, std::int64_t job,
                  std::optional<calibrate::Between> asked, const Machine& machine) {
@@ -255,7 +265,7 @@ Sides samples_of(const std::vector<calibrate::RecordedMessage>& messages, const 
             calibrate::between_of(row, told ? std::nullopt : asked, machine, fmt::format("{} of {} ranks", where, job));
         calibrate::FileSamples& side = found.at(std::ranges::find(sides, between) - sides.begin());
         side.messages.push_back(message.samples.front());
-        side.collectives.push_back(row);
+        side.collectives.push_back(on_nodes(row, between, machine));
     }
     return found;
 }
@@ -327,7 +337,7 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
         found.steps, prices.size(), stretch_of(found), to_string(Seconds{found.computing()}), spread_of(found), fitted,
         messages.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n", asked.machine_out);
     for (const Json& warning : document["warnings"]) talk(common, "warning: " + warning.get<std::string>());
-    replace_file(asked.machine_out, models::to_toml(machine));
+    replace_file(asked.machine_out, models::to_toml(machine, models::other_tables(asked.machine)));
     print(report, common);
     return good;
 }

@@ -19,6 +19,7 @@
 #include "prices/nearest_samples.hpp"
 #include "prices/prices.hpp"
 #include "prices/roofline.hpp"
+#include "prices/tile_model.hpp"
 #include "sim/collective/groups.hpp"
 #include "sim/collective/price.hpp"
 
@@ -178,7 +179,8 @@ Report explain_step(const Options& options, const Machine& machine) {
     const auto index = static_cast<std::size_t>(&step - first.steps.data());
     const DeviceClass& device = class_of(machine, 0);
     if (const auto* compute = std::get_if<Compute>(&step.action))
-        return explain(compute->problem, options, device, gradient_sums(schedule, first)[index]);
+        return explain(compute->problem, options, device,
+                       sums_beside(compute->problem, gradient_sums(schedule, first)[index], device));
     if (const auto* update = std::get_if<Update>(&step.action)) return explain(update->problem, options, device, {});
     if (const auto* precondition = std::get_if<Precondition>(&step.action))
         return explain(precondition->problem, options, device, {});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -65,14 +66,30 @@ void check_ending(std::string_view file, To to) {
 
 bool is_picture(To to) { return to >= To::svg && to <= To::pdf; }
 
+// Options that would change nothing: of a picture where none is made, or of another picture.
+void check_options(const CommandLine& app, const Options& options) {
+    const auto refuse = [&](const char* option, bool fits, const char* right) {
+        if (!app.has(option) || fits) return;
+        throw InputError(fmt::format("export: {} changes nothing here: it goes with {}", option, right));
+    };
+    const bool drawn = is_picture(options.to);
+    for (const char* option : {"--picture", "--dark"}) refuse(option, drawn, "--to svg, png or pdf");
+    refuse("--coloring", drawn && options.drawn == Drawn::timeline, "--to svg, png or pdf and --picture timeline");
+    refuse("--machine", drawn && options.drawn == Drawn::topology, "--to svg, png or pdf and --picture topology");
+}
+
+[[noreturn]] void refuse_without_links(const Timeline& timeline) {
+    throw InputError(fmt::format(
+        "export: '{}' says nothing of links: right would be a prediction (predict --trace) on several devices",
+        timeline.title));
+}
+
 // The machine with the mean load of its links.
 picture::Picture loads_of(const Timeline& timeline, const std::string& asked, picture::Theme theme) {
     const picture::Lanes lanes = picture::lanes_of(timeline);
     const std::vector<picture::LinkLoad> loads = picture::link_loads(lanes);
     const std::string named = picture::machine_of(timeline.title);
-    if (loads.empty() || named.empty())
-        throw InputError(fmt::format(
-            "export: '{}' says nothing of links: right would be a prediction (predict --trace)", timeline.title));
+    if (loads.empty() || named.empty()) refuse_without_links(timeline);
     const Machine machine = models::load_machine(asked.empty() ? named : asked);
     if (!asked.empty() && machine.name != named)
         throw InputError(fmt::format("--machine {}: it is '{}', the timeline is of '{}'", asked, machine.name, named));
@@ -135,6 +152,8 @@ int export_timelines(const Options& options) {
     if (is_picture(options.to)) picture::check_suffix(options.to == To::svg ? ".svg" : ".png");
     std::vector<Timeline> timelines;
     for (std::size_t i = 0; i + 1 < options.files.size(); ++i) timelines.push_back(read_any(options.files[i]));
+    const bool no_links = std::ranges::all_of(timelines, [](const Timeline& each) { return each.links.empty(); });
+    if (options.to == To::links && no_links) refuse_without_links(timelines.front());
     if (is_picture(options.to)) {
         const picture::Picture drawn = picture_of(timelines, options);
         constexpr std::array suffixes{".svg", ".png", ".pdf"};
@@ -184,7 +203,10 @@ Run add_export(CommandLine& app) {
         ->option_text("NAME|FILE.toml");
     app.add_flag("--dark", options->dark, "a picture on dark ground");
     add_common(app, options->common);
-    return [options] { return export_timelines(*options); };
+    return [&app, options] {
+        check_options(app, *options);
+        return export_timelines(*options);
+    };
 }
 
 }  // namespace rehearse::cli

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "cli/option_notes.hpp"
@@ -101,7 +102,11 @@ bool is_decimal(std::string_view text) {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return false;
-    if constexpr (std::is_floating_point_v<Number>) return std::isfinite(value);
+    // Single precision holds it, as many options do: no number turns into 0 or infinity without a word.
+    if constexpr (std::is_floating_point_v<Number>) {
+        using Single = std::numeric_limits<float>;
+        return value == 0 || (std::abs(value) >= Single::min() && std::abs(value) <= Single::max());
+    }
     const std::size_t first = text.starts_with('-') ? 1 : 0;
     return text.size() == first + 1 || text[first] != '0';
 }
@@ -121,7 +126,8 @@ void read_strictly(CLI::Option& option) {
     constexpr std::string_view whole = "a whole number, in decimal digits without leading zeros, of at most 64 bits";
     if (type == "INT") check(is_decimal<std::int64_t>, whole);
     if (type == "UINT") check(is_decimal<std::uint64_t>, whole);
-    if (type == "FLOAT") check(is_decimal<double>, "a finite number, in decimal digits");
+    constexpr std::string_view real = "a number in decimal digits: 0, or of a size from 1.2e-38 to 3.4e38";
+    if (type == "FLOAT") check(is_decimal<double>, real);
 }
 
 void annotate(CLI::App& command, CLI::Option& option) {

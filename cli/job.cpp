@@ -33,7 +33,7 @@ void add_framework(CommandLine& app, std::string& framework, std::string_view be
         ->capture_default_str();
 }
 
-void add_job(CommandLine& app, JobOptions& job) {
+void add_job(CommandLine& app, JobOptions& job, std::string_view batch) {
     app.add_option("--model", job.model,
                    "a network by name (rehearse models), an .onnx file, or "
                    "Hugging Face's config.json (or its folder)")
@@ -43,10 +43,7 @@ void add_job(CommandLine& app, JobOptions& job) {
     app.add_option("--plan", job.plan, "how the run is split; --plan help lists axes and options")
         ->option_text("PLAN")
         ->capture_default_str();
-    app.add_option("--batch", job.batch,
-                   "samples of one step on one copy of the network: on one device, unless the plan cuts the network")
-        ->option_text("N")
-        ->capture_default_str();
+    app.add_option("--batch", job.batch, std::string{batch})->option_text("N")->capture_default_str();
     app.add_option("--global-batch", job.global_batch, "samples of one step on all devices, instead of --batch")
         ->option_text("N")
         ->excludes("--batch");

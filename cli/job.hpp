@@ -41,7 +41,10 @@ struct JobOptions {
     std::string fuse{default_fuse};
     Optimizer optimizer = Optimizer::sgd;
 };
-void add_job(CommandLine& app, JobOptions& job);
+inline constexpr std::string_view batch_of_a_copy =
+    "samples of one step on one copy of the network: on one device, unless the plan cuts the network";
+/// `batch`: what --help says of --batch.
+void add_job(CommandLine& app, JobOptions& job, std::string_view batch = batch_of_a_copy);
 /// --machine, of the commands that predict for one machine.
 void add_machine(CommandLine& app, std::string& machine);
 /// --framework; `before`: what it gives way to, or what it decides.

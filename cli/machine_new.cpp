@@ -116,7 +116,7 @@ void apply(models::NewMachine& machine, const Options& options) {
     if (!options.lstopo.empty()) machine = models::with_lstopo(std::move(machine), options.lstopo);
     if (!options.topology.empty())
         machine = models::with_nvidia_topology(std::move(machine), read_file(options.topology), options.topology);
-    if (options.nodes) machine.nodes = *options.nodes;
+    if (options.nodes) machine.nodes = {*options.nodes, told};
     if (options.nics) {
         machine.nics = {*options.nics, told};
         machine.nic_at.clear();
@@ -147,7 +147,9 @@ void ask(models::NewMachine& m, const Questions& questions) {
         return value;
     };
     questions.ask("1. name of the machine", m.name, [&](const std::string& a) { m.name = a; });
-    questions.ask("2. nodes", fmt::format("{}", m.nodes), [&](const std::string& a) { m.nodes = number(a); });
+    questions.ask("2. nodes", fmt::format("{}", m.nodes.value), [&](const std::string& a) {
+        m.nodes = {number(a), told};
+    });
     questions.ask("3. device, a name that docs/machines.md lists", m.device,
                   [&](const std::string& a) { m.device = a; });
     questions.ask("4. devices of a node", fmt::format("{}", m.devices.value), [&](const std::string& a) {
@@ -183,7 +185,7 @@ void ask(models::NewMachine& m, const Questions& questions) {
                           tree.push_back(number(part));
                       m.tree = {tree, told};
                   });
-    questions.ask("10. ports down over ports up of each level, like 2,1",
+    questions.ask("10. bandwidth down over bandwidth up of each level, like 2,1",
                   m.taper.empty() ? "1" : fmt::format("{}", fmt::join(m.taper, ",")), [&](const std::string& a) {
                       std::vector<double> taper;
                       for (const std::string& part : parts_of(a)) taper.push_back(parse_number(part, "the answer"));
@@ -202,7 +204,7 @@ int make(const Options& options) {
     const std::string text = models::to_toml(machine);
     const Machine read = models::parse_machine(text, options.machine_out + " (not written)");
     replace_file(options.machine_out, text);
-    for (const std::string& note : machine.notes) talk(options.common, fmt::format("note: {}", note));
+    for (const std::string& note : models::notes_of(machine)) talk(options.common, fmt::format("note: {}", note));
     talk(options.common,
          fmt::format("{}: {} nodes, {} devices in {}; what it says to be assumed is marked by rehearse "
                      "machines {}",
@@ -233,7 +235,8 @@ Run add_machine(CommandLine& app) {
                    "nodes of a leaf switch, leaf switches, and so on, each at least 1; default one switch")
         ->delimiter(',')
         ->option_text("N,N...");
-    app.add_option("--taper", options->taper, "ports down over ports up of each level, at least 1; default 1")
+    app.add_option("--taper", options->taper,
+                   "bandwidth down over bandwidth up of each level, at least 1, of the last one 1; default 1")
         ->delimiter(',')
         ->option_text("X,X...");
     app.add_option("--rails", options->rails,

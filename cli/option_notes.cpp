@@ -51,7 +51,7 @@ constexpr std::array notes{
     OptionNote{"predict", "checkpoint-every", 1, "step", "needed with --checkpoint"},
     OptionNote{"run", "checkpoint-every", 1, "step"},
     OptionNote{"", "learner-paces", words, "each from 1 to 1000", "all are equally fast"},
-    OptionNote{"search", "batch", 1, "sample", "needed, or --global-batch"},
+    OptionNote{"search", "global-batch", 1, "sample", "--batch for each device", false, 1'000'000'000},
     OptionNote{"", "top", 1, "plan", {}, false, 10'000},
     OptionNote{"", "memory-limit", words, "a size with its unit, above 0B", "all that the machine says"},
     OptionNote{"", "deadline", words, "a time with its unit, above 0s", "none"},
@@ -113,6 +113,7 @@ constexpr std::array notes{
     OptionNote{"compare", "model", words, "", "that of the prediction's title"},
     OptionNote{"compare", "batch", 1, "sample", "that of the prediction"},
     OptionNote{"calibrate", "ranks", 2, "ranks", "needed for OSU's collectives"},
+    OptionNote{"calibrate", "nodes", 1, "node", "as the files tell, needed where several numbers would do"},
     OptionNote{"calibrate", "between", words, "", "as the files tell, needed where they do not"},
 };
 

@@ -11,6 +11,7 @@
 #include "core/file.hpp"
 #include "core/precision.hpp"
 #include "core/text.hpp"
+#include "predict/remarks.hpp"
 #include "report/prediction_json.hpp"
 
 namespace rehearse::cli {
@@ -70,33 +71,6 @@ std::vector<predict::Pilot> read_pilots(const std::string& file, const predict::
     return pilots;
 }
 
-// By how much computation, or communication, would have to differ.
-std::string warning_of(const predict::ComparedPilot& pilot) {
-    std::string text = fmt::format(
-        "the pilot of {} devices, {} a step, lies outside the 99 % band of the prediction "
-        "{}, {} to {}",
-        pilot.devices, to_string(pilot.measured),
-        pilot.anchored_on ? fmt::format("anchored on {}", *pilot.anchored_on) : "without it",
-        to_string(pilot.likely.low), to_string(pilot.likely.high));
-    std::vector<std::string> causes;
-    const bool possible = pilot.measured >= pilot.least;
-    if (!possible) {
-        causes.push_back(
-            fmt::format("a faster machine than its file says, whose peaks and links need {}", to_string(pilot.least)));
-    }
-    if (possible && pilot.is_met()) {
-        const bool slower = pilot.computation > 1;
-        causes.push_back(fmt::format("computation {:.3g} times as {} as {}",
-                                     slower ? pilot.computation : 1 / pilot.computation, slower ? "slow" : "fast",
-                                     pilot.anchored_on ? fmt::format("on {}", *pilot.anchored_on) : "priced"));
-    }
-    if (pilot.messages) causes.push_back(fmt::format("exposed communication {:.3g} times as long", *pilot.messages));
-    causes.emplace_back("another batch, precision or plan than the prediction has");
-    text += "; it would be explained by ";
-    for (std::size_t i = 0; i < causes.size(); ++i) text += (i == 0 ? "" : ", or by ") + causes[i];
-    return text;
-}
-
 Json json_of(const predict::ComparedPilot& pilot) {
     Json json{{"devices", pilot.devices},
               {"measured_step_s", pilot.measured.value},
@@ -135,22 +109,10 @@ std::vector<predict::Pilot> pilots_of(const std::vector<std::string>& texts, con
 void add_pilots(Report& report, const predict::Prediction& prediction, const Common& common) {
     if (prediction.pilots.empty()) return;
     Json& pilots = report.document["pilots"] = Json::array();
-    const auto warn = [&](const std::string& text) {
+    for (const predict::ComparedPilot& pilot : prediction.pilots) pilots.push_back(json_of(pilot));
+    for (const std::string& text : predict::pilot_warnings(prediction)) {
         report.document["warnings"].push_back(text);
         talk(common, "warning: " + text);
-    };
-    for (const predict::ComparedPilot& pilot : prediction.pilots) {
-        pilots.push_back(json_of(pilot));
-        if (pilot.contradicts()) warn(warning_of(pilot));
-    }
-    const predict::ComparedPilot& anchor = prediction.pilots.front();
-    if (!anchor.is_met()) {
-        warn(
-            fmt::format("no scale of computation meets the pilot of {} devices, {} a step{}; the nearest, {:.3g}, "
-                        "gives {}",
-                        anchor.devices, to_string(anchor.measured),
-                        anchor.met > anchor.measured ? ": communication and waiting alone take longer" : "",
-                        anchor.computation, to_string(anchor.met)));
     }
 }
 

@@ -32,7 +32,9 @@
 #include "picture/write.hpp"
 #include "predict/language_network.hpp"
 #include "predict/predict.hpp"
+#include "predict/remarks.hpp"
 #include "report/prediction_json.hpp"
+#include "report/scaling_point.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/remedies.hpp"
 #include "trace/trace.hpp"
@@ -131,18 +133,12 @@ Table points_table(const Options& options, const predict::Job& job) {
     return table;
 }
 
-// Said of some points that do not fit; where none does, the table of what takes the memory, and what would make it fit.
+// A warning of points that do not fit; where none does, the table of what takes the memory, and what would make it fit.
 void require_memory(const Options& options, const predict::Job& job, const predict::Prediction& prediction) {
-    std::vector<std::int64_t> too_few;
-    for (const predict::Point& point : prediction.points) {
-        if (!point.memory.fits) too_few.push_back(point.figures.devices);
-    }
-    if (too_few.size() < prediction.points.size()) {
-        if (too_few.empty()) return;
-        talk(options.common,
-             fmt::format("does not fit on {} devices: more memory than a device has, so that these points "
-                         "could not be run and no other is relative to them",
-                         fmt::join(too_few, ", ")));
+    const auto fits = [](const predict::Point& point) { return point.memory.fits; };
+    if (std::ranges::any_of(prediction.points, fits)) {
+        for (const std::string& text : predict::memory_warnings(prediction.points))
+            talk(options.common, "warning: " + text);
         return;
     }
     const Schedule& schedule = prediction.setup.schedule;
@@ -194,15 +190,12 @@ void check(const Options& options) {
 void write_plot(const Options& options, const std::vector<predict::Point>& points) {
     if (options.plot.empty()) return;
     picture::ScalingCurve curve{options.job.plan, {}};
-    for (const predict::Point& p : points) {
-        const StepFigures& figures = p.figures;
-        curve.points.push_back({static_cast<double>(figures.devices), figures.time.step.value, p.band.low.value,
-                                p.band.high.value, figures.samples_per_s(), p.efficiency, p.memory.fits});
-    }
+    for (const predict::Point& p : points) curve.points.push_back(report::scaling_point(p));
+    const auto& noisy = points.front().noisy;
     const picture::Chart chart = picture::scaling_chart(
         {curve}, picture::ScalingMetric::throughput, fmt::format("{} on {}", options.job.model, options.machine),
-        fmt::format("plan {}, {}; band: error of the prices; dashed: perfect scaling", options.job.plan,
-                    to_string(options.job.precision)));
+        fmt::format("plan {}, {}{}; band: error of the prices; dashed: perfect scaling", options.job.plan,
+                    to_string(options.job.precision), noisy ? fmt::format(", noise {:g}", noisy->sigma) : ""));
     replace_file(options.plot, picture::encoded(picture::xy_chart(chart), options.plot));
     talk(options.common, fmt::format("scaling curve: {}", options.plot));
 }
@@ -233,11 +226,13 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
     report.document["precision"] = to_string(options.job.precision);
     report.document["points"] = Json::array();
     for (const predict::Point& point : prediction.points) report.document["points"].push_back(report::json_of(point));
-    add_machine_notes(report, job.machine);
+    add_machine_notes(report, job.machine, models::load_framework(options.framework), job.framework);
     add_network_notes(report, job.network, prediction.setup.schedule);
     add_condition_notes(report, prediction, options.common);
     add_price_warnings(report, prediction, options.framework != models::default_framework, options.common);
     add_pilots(report, prediction, options.common);
+    for (const std::string& text : predict::memory_warnings(prediction.points))
+        report.document["warnings"].push_back(text);
     if (options.explain) add_explanation(report, prediction);
     if (options.memory) add_memory(report, prediction);
     if (options.links) add_links(report, prediction);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/json.hpp"
+#include "models/models.hpp"
 #include "predict/explain.hpp"
 #include "predict/remarks.hpp"
 #include "prices/tile_model.hpp"
@@ -48,13 +49,18 @@ void add_bounds(Report& report, const predict::Point& point) {
 
 }  // namespace
 
-void add_machine_notes(Report& report, const Machine& machine) {
+void add_machine_notes(Report& report, const Machine& machine, const models::FrameworkProfile& profile,
+                       const predict::Framework& framework) {
     const auto say = [&](const std::string& line) {
         report.footer += fmt::format("{}{}", report.footer.empty() ? "" : "\n", line);
     };
+    if (profile.name != models::default_framework)
+        say(fmt::format("framework: {} ({})", profile.name, profile.summary));
     if (has_tiles(machine)) {
-        report.document["software"] = machine.software.name;
-        say(fmt::format("software: {} ({})", machine.software.name, machine.software.summary));
+        const Software& software = framework.passes ? *framework.passes : machine.software;
+        report.document["software"] = software.name;
+        const bool of_framework = framework.issue.other.time > Seconds{} && software.name == models::generic_software;
+        if (!of_framework) say(fmt::format("software: {} ({})", software.name, software.summary));
     }
     report.document["warnings"] = Json::array();
     for (const std::string& why : predict::machine_warnings(machine)) {
@@ -72,6 +78,7 @@ void add_network_notes(Report& report, const Network& network, const Schedule& s
 
 void add_condition_notes(Report& report, const predict::Prediction& prediction, const Common& common) {
     std::vector<std::string> notes = predict::condition_notes(prediction.setup);
+    for (std::string& each : predict::sums_notes(prediction.points)) notes.push_back(std::move(each));
     for (std::string& each : predict::staging_notes(prediction.points)) notes.push_back(std::move(each));
     for (const std::string& note : notes) {
         report.document["notes"].push_back(note);

@@ -3,14 +3,17 @@
 #pragma once
 
 #include "cli/report.hpp"
+#include "models/frameworks.hpp"
 #include "predict/job.hpp"
 #include "predict/prediction.hpp"
 
 namespace rehearse::cli {
 
-/// What the machine file says of its prices as a whole: "software", that devices with tiles are priced for, and
-/// "warnings", why they are not to be trusted. Below the tables in text.
-void add_machine_notes(Report& report, const Machine& machine);
+/// What holds of all prices: the framework; "software", that devices with tiles are priced for, the framework's where
+/// it names one, and untold where its own host takes the place of the generic one; "warnings", why the machine's prices
+/// are not to be trusted. Below the tables in text.
+void add_machine_notes(Report& report, const Machine& machine, const models::FrameworkProfile& profile,
+                       const predict::Framework& framework);
 /// "notes" of the network's import and of layers that the plan leaves whole, and in "warnings" how much of the network
 /// is guessed. Called after add_machine_notes; stderr has been told of all by then.
 void add_network_notes(Report& report, const Network& network, const Schedule& schedule);

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <utility>
 #ifdef __GLIBC__
@@ -28,8 +30,8 @@ namespace rehearse::cli {
 
 namespace {
 
-// The hosts as mpirun filled them, without any figure. Stages are cut by the prices that `predict` would take, where
-// this host has been measured, so that both cut alike.
+// The hosts as mpirun filled them. Stages are cut, and ways to sum between hosts chosen, by the prices that `predict`
+// would take, where this host has been measured, so that both do so alike.
 Machine job_machine(const run::Session& session, const RunOptions& options) {
     const std::string& priced = options.machine;
     const std::int64_t local = session.local_size() * options.run.learners;
@@ -38,15 +40,15 @@ Machine job_machine(const run::Session& session, const RunOptions& options) {
         host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
     }
     Machine machine;
-    machine.name = "mpirun";
-    if (!priced.empty()) {
-        machine.classes = models::load_machine(priced).classes;
-    } else if (std::filesystem::exists(models::this_host_path())) {
-        machine.classes = models::load_machine("this-host").classes;
+    if (!priced.empty() || std::filesystem::exists(models::this_host_path())) {
+        machine = models::load_machine(priced.empty() ? "this-host" : priced);
+        std::ranges::copy_if(machine.nodes.front().vertices, std::back_inserter(host.vertices),
+                             [](const Vertex& vertex) { return vertex.kind == VertexKind::nic; });
     } else {
         machine.classes.resize(1);
         machine.classes[0].name = "rank";
     }
+    machine.name = "mpirun";
     machine.nodes = {host};
     return machine;
 }

@@ -217,7 +217,9 @@ void add_limits(CommandLine& app, Options& options) {
 
 Run add_search(CommandLine& app) {
     const auto options = std::make_shared<Options>();
-    add_job(app, options->job);
+    add_job(app, options->job,
+            "samples of one step for each device, however a plan cuts the network: times --devices, which is one "
+            "number then, the global batch of every plan");
     app.remove_option("--plan");
     add_machine(app, options->machine);
     add_framework(app, options->framework, "what it settles of zero, overlap and allreduce is not varied");

@@ -22,13 +22,17 @@ FOLDER = ROOT / "docs" / "schemas"
 OPEN = {"configuration", "host", "args"}  # what was asked, on which host, and of which step: by command
 PREDICT = "predict --model resnet50 --machine summit --devices 6,384 --batch 32"
 COMMANDS = [
-    PREDICT,
     PREDICT + " --explain --memory --links",
     PREDICT + " --pilot 6=2000/s",
     PREDICT + " --noise 0.05 --dataset 1281167 --epochs 90 --precision mixed",
     PREDICT + " --quorum 75%",
-    "predict --model gpt3-175b --machine selene --devices 64 --batch 8 --plan pipe=8:microbatches=8,tensor=8 --precision mixed --optimizer adam --explain",
-    "search --model resnet32 --machine titanx-server --devices 8 --global-batch 256",
+    "predict --model lenet5 --machine adam-commodity --devices 4 --plan server=1,data --batch 8 --data-servers 2 --cache 80GB --sample 110kB --dataset 50000",
+    "predict --model resnet50 --machine titanx-server --devices 1,2 --global-batch 200",
+    "predict --model lenet5 --machine summit --devices 6 --input nvme --sample 57MB --stage alpine --dataset 63000 --checkpoint alpine --checkpoint-every 1000",
+    "predict --model lenet5 --machine summit --devices 6 --grow 4:resnet32 --steps 8",
+    "predict --model lenet5 --machine summit --devices 6,24 --batch 32 --pilot 6=1980/s --pilot 12=3400/s",
+    "search --model lenet5 --machine titanx-server --devices 4 --global-batch 256",
+    "search --model lenet5 --machine summit --devices 6 --global-batch 256 --dataset 50000 --epochs 3 --objective cost --node-power 2200",
     "schedule --model vgg16 --plan pipe=2:microbatches=4 --steps",
     "schedule --model lenet5 --plan data=2",
     "models",
@@ -37,31 +41,33 @@ COMMANDS = [
     "models resnet50 resnet101",
     "machines",
     "machines summit",
-    "machines eos",
     "frameworks",
     "frameworks chainermn",
     "explain conv2d:n32c64h56w56k64r3s3:pad1:stride1:f16:forward --machine summit",
     "explain --model resnet50 --machine summit --devices 384 --step bucket0:allreduce",
-    "learners --model resnet32 --machine titanx-server --devices 8 --dataset 50000 --epochs 30 --critical-batch 500",
+    "learners --model lenet5 --machine titanx-server --devices 2",
+    "learners --model lenet5 --machine titanx-server --devices 2 --dataset 50000 --epochs 30 --critical-batch 500",
     "study --model gpt-h{{width}}-a2-l1-v16@8 --space width=8|16 --space learning-rate=1e-2..1:log --population 2 --rounds 2 --steps 2 --batch 2 --machine titanx-server",
     "study --model gpt-h16-a2-l1-v16@8 --space learning-rate=1e-2..1:log --population 4 --machine titanx-server --devices 2",
     "cluster --machine summit --devices 24 --workload poisson:model=vgg16:jobs=3:batch=256:most=6",
     "cluster --jobs ROOT/tests/data/cluster/jobs.csv --speeds ROOT/tests/data/cluster/speeds.csv --devices 2 --run {}/ran --policy fifo",
+    "cluster --jobs {}/later.csv --speeds ROOT/tests/data/cluster/speeds.csv --devices 2 --run {}/none --policy fifo --end 1ms",
     "compare {}/predicted.json {}/measured.json",
-    "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --budget 1",
+    "bench conv conv2d:n1c8h8w8k8r3s3:pad1:stride1:f32:forward --rounds 1 --budget 1",
     "bench nccl-table --machine selene --nodes 2",
     "predict --schedule {}/job.0.et {}/job.1.et --machine titanx-server",
     "calibrate --samples ROOT/tests/docs/all_reduce_perf.txt --machine selene --machine-out {}/samples.toml",
+    "predict --model lenet5 --machine {}/samples.toml --devices 2",
     "calibrate --trace ROOT/tests/data/profiles/mlp.json.gz --model mlp --batch 16 --machine cori-haswell --machine-out {}/trace.toml",
-    "predict --model resnet50 --machine summit --devices 384 --input alpine --sample 110kB --reading files=1:readers=6",
     "study --model gpt-h16-a2-l1-v16@8 --space learning-rate=1e-2..1:log --population 2 --rounds 1 --steps 2 --batch 2",
     "report {}/weak.json --output {}/application",
+    "report {}/request.toml --output {}/requested",
     "models {}/counted.onnx --check",
     "bench stream --filter L1 --threads 1 --rounds 1 --budget 1",
     "bench peak --threads 1 --rounds 1 --budget 1",
     "bench embedding --rounds 1 --budget 1",
     "bench files {}/samples --rounds 1 --budget 1",
-    "bench gemm matmul:n8m8n8k8:f32:forward --tune --budget 1",
+    "bench gemm matmul:n8m8n8k8:f32:forward --tune --rounds 1 --budget 1",
     "bench tuned",
     "run --model lenet5 --batch 4 --steps 2 --check-gradients",
     "run --model lenet5 --batch 4 --steps 8 --plan data:learners=1 --tune-learners 2 --tuning-steps 2",
@@ -72,27 +78,55 @@ COMMANDS = [
     "validate --set megatron --samples {}/vtrain.csv",
     "validate --set nccl --samples {}/nccl.csv",
     "validate --set llm",
-    "validate --set published --filter azure-batchai-horovod-00|aries-osu-00",
+    "validate --set published --filter azure-batchai-horovod-00[1-3]|aries-osu-00",
+    "validate --set published --rows --filter azure-batchai-horovod-(001|057)|deepspeed-002",
 ]
 RANKS = [  # as COMMANDS, by two ranks or as many as its server and workers
-    (2, "bench p2p --max 64B --rounds 1 --budget 1"),
     (2, "bench allreduce --max 64B --rounds 1 --budget 1"),
     (3, "run --model lenet5 --batch 4 --steps 3 --plan server=1,data --patience 20s"),
 ]
-FILES = ["application/report.json", "predicted.json"]  # documents in files of their own
+FILES = ["application/report.json", "requested/report.json", "predicted.json"]  # documents in files of their own
 PREPARE = [
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 32 --trace {}/predicted.json",
     "predict --model resnet32 --machine titanx-server --devices 2 --batch 16 --trace {}/measured.json",
     "schedule --model resnet32 --machine titanx-server --plan data=2 --batch 32 --to chakra --prefix {}/job",
-    PREDICT + " --format json --output {}/weak.json",
+    "predict --model lenet5 --machine titanx-server --devices 1,2 --format json --output {}/weak.json",
 ]
+REQUEST = """
+[request]
+title = "A request"
+applicant = "Us"
+project = "We train."
+machine = "cori-knl"
+[job]
+model = "lenet5"
+[weak]
+batch = 8
+nodes = [1, 4]
+[training]
+dataset = 63000
+epochs = 20
+input = "lustre"
+checkpoint = "lustre"
+checkpoint_every = 200
+[[phase]]
+name = "Trainings"
+period = "first year"
+runs = 6
+nodes = 4
+epochs = 20
+"""
+ENDED_EARLY = ["search", "cluster", "calibration", "validation", "tuned", "bench"]  # by a signal, they say "partial"
 OF_OTHER_HOSTS = {  # rows of a processor that has not the instructions of all types, or has those of more
     "rehearse.bench-peak/1": [
         {"type": "f32", "threads": 1, "instruction": "avx2", "flops_per_s": 1e11, "error": 0.01},
         {"type": "f16", "threads": 1, "absent": "this CPU has no AVX512_FP16"},
     ],
 }
-SOMETIMES = {"memory_bound_fraction"}  # where the roof could be measured beside other work
+# Keys, behind that of their object, that some documents have and others not: where the roof could be measured beside
+# other work; of what kind the rows are that a filter leaves.
+SOMETIMES = {"rows/memory_bound_fraction",
+             *(f"summary/{kind}" for kind in ("conv2d", "matmul", "recurrent", "anchored", "cold"))}
 TABLES = {"peaks_flops_per_s"}  # by the types of numbers that the host computes in
 WORDS = {"", "otherData"}  # of the format, even in capitals: a document, and what a Chrome trace says of itself
 FORMS = {  # kinds whose documents have forms, told apart by what was asked: all keys of each form are needed
@@ -127,6 +161,8 @@ def prepare(program, folder):
     for name, table in (("vtrain", "megatron/vtrain_single"), ("nccl", "nccl/measured")):
         rows = (ROOT / "calibrate" / f"{table}.csv").read_text().splitlines(keepends=True)
         (folder / f"{name}.csv").write_text("".join(rows[:12]))
+    (folder / "request.toml").write_text(REQUEST)
+    (folder / "later.csv").write_text("name,model,arrival_s,samples,devices,batch\na,lenet5,9,64,2,16\n")
     (folder / "samples").mkdir()
     for i in range(4):
         (folder / "samples" / str(i)).write_bytes(bytes(100_000))
@@ -149,6 +185,12 @@ def documents(binary, mpirun):
     for schema, rows in OF_OTHER_HOSTS.items():
         _, document = found[schema][0]
         found[schema].append(("of another host", document | {"rows": rows}))
+    _, document = found["rehearse.bench/1"][0]
+    row = document["rows"][0] | {"memory_bound_fraction": 0.5}
+    found["rehearse.bench/1"].append(("where the roof was measured", document | {"rows": [row]}))
+    for kind in ENDED_EARLY:
+        rows = found[f"rehearse.{kind}/1"]
+        rows.append((f"{rows[0][0]}, ended early", rows[0][1] | {"partial": True}))
     return found
 
 
@@ -188,7 +230,7 @@ def schema_of(values, name=""):
         else:
             keys = list(dict.fromkeys(key for one in dicts for key in one))
             schema["properties"] = {key: schema_of([one[key] for one in dicts if key in one], key) for key in keys}
-            schema["required"] = [key for key in keys if key not in SOMETIMES and all(key in one for one in dicts)]
+            schema["required"] = [key for key in keys if f"{name}/{key}" not in SOMETIMES and all(key in one for one in dicts)]
             schema["additionalProperties"] = False
     return schema
 

@@ -12,16 +12,21 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(BadInput, OfCommandsAndOptions) {
-    expect_refused({{"", "there are predict, search, cluster, report, run, study, schedule, compare"},
-                    {"predit", "did you mean 'predict'"},
-                    {"models --frmat json", "did you mean '--format'"},
-                    {"models --format yaml", "table, csv, json"},
-                    {"compare one.json", "MEASURED"},
-                    {"export a.json --to perfetto", "file to write"},
-                    {"export a.json b.json --to perfeto", "did you mean 'perfetto'"},
-                    {"export a.json b.json --to perfetto", "ends in .json, which is another format"},
-                    {"machines --plot m.svg", "NAME"},
-                    {"machines summit --plot m.jpg", "m.jpg"}});
+    expect_refused(
+        {{"", "there are predict, search, cluster, report, run, study, schedule, compare"},
+         {"predit", "did you mean 'predict'"},
+         {"models --frmat json", "did you mean '--format'"},
+         {"models --format yaml", "table, csv, json"},
+         {"compare one.json", "MEASURED"},
+         {"export a.json --to perfetto", "file to write"},
+         {"export a.json b.json --to perfeto", "did you mean 'perfetto'"},
+         {"export a.json b.json --to perfetto", "ends in .json, which is another format"},
+         {"export a.json b.csv --to csv --dark", "--dark changes nothing here"},
+         {"export a.json b.csv --to csv --picture pipeline", "--picture changes nothing here"},
+         {"export a.json b.svg --to svg --picture pipeline --coloring waiting", "--coloring changes nothing"},
+         {"export a.json b.svg --to svg --machine eos", "it goes with --to svg, png or pdf and --picture topology"},
+         {"machines --plot m.svg", "NAME"},
+         {"machines summit --plot m.jpg", "m.jpg"}});
 }
 
 TEST_F(BadInput, OfNamesAndFiles) {
@@ -97,7 +102,10 @@ TEST_F(BadInput, OfNumbers) {
     expect_refused({{"schedule --batch 010", "a whole number, in decimal digits"},
                     {"schedule --devices 0x2", "a whole number, in decimal digits"},
                     {"schedule --batch -8", "at least 1"},
-                    {"schedule --batch 1000000001", "at most 1000000000"}});
+                    {"schedule --batch 1000000001", "at most 1000000000"},
+                    {"run --learning-rate 1e39", "of a size from 1.2e-38 to 3.4e38"},
+                    {"run --learning-rate 1e-50", "of a size from 1.2e-38 to 3.4e38"},
+                    {"run --momentum nan", "a number in decimal digits"}});
     EXPECT_EQ(run("schedule --model lenet5 --batch 8").code, 0);
 }
 

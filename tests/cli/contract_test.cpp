@@ -298,6 +298,10 @@ TEST_F(Contract, APredictionComparedWithItselfHasNoError) {
     EXPECT_EQ(run("compare p.json slow.json --fail-over 1%").code, 1);
     EXPECT_EQ(run("export p.json slow.json --to perfetto both.pftrace").code, 0);
     EXPECT_GT(std::filesystem::file_size(path("both.pftrace")), 1000U);
+    EXPECT_EQ(run("predict --model lenet5 --machine titanx-server --devices 1 --trace alone.json").code, 0);
+    const Output no_links = run("export alone.json links.csv --to links");
+    EXPECT_EQ(no_links.code, 2);
+    EXPECT_THAT(no_links.err, HasSubstr("says nothing of links"));
     // The pictures that the window shows of it, and of a machine.
     EXPECT_EQ(run("export p.pftrace --to svg --picture topology loads.svg").code, 0);
     EXPECT_THAT(read("loads.svg"), testing::AllOf(HasSubstr("titanx-server"), HasSubstr("% used")));

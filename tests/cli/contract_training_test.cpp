@@ -42,16 +42,16 @@ TEST_F(Contract, RunTellsPixelsApartAndGoesOnFromACheckpoint) {
 // Steps count on through the networks that it grows through.
 TEST_F(Contract, RunSaysWhichStepDiverged) {
     const std::string wild = "run --model gpt-h16-a2-l2-v20@8 --batch 4 --steps 3 --learning-rate 1e30 ";
-    for (const char* how : {"", "--format json", "--save wild.h5 --force --grow 1:gpt-h16-a2-l4-v20@8"}) {
-        const Output out = run(wild + how);
-        if (out.err.find("no HDF5") != std::string::npos) continue;
-        EXPECT_EQ(out.code, 1) << how;
-        EXPECT_THAT(out.err, HasSubstr("the training diverged: the loss of step 1 is ")) << how;
-    }
     const Json document = json(wild + "--trace wild.csv", 1);
     EXPECT_EQ(document["diverged_at_step"], 1);
     EXPECT_EQ(document["steps"].size(), 3U);
     EXPECT_TRUE(std::filesystem::exists(path("wild.csv")));
+    for (const char* how : {"", "--format json", "--save wild.h5 --force --grow 1:gpt-h16-a2-l4-v20@8"}) {
+        const Output out = run(wild + how);
+        if (out.err.find("no HDF5") != std::string::npos) GTEST_SKIP() << out.err;
+        EXPECT_EQ(out.code, 1) << how;
+        EXPECT_THAT(out.err, HasSubstr("the training diverged: the loss of step 1 is ")) << how;
+    }
 }
 
 // What is said of a target is what was measured.

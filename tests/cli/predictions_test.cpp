@@ -230,6 +230,37 @@ TEST_F(Predictions, PredictNamesItsFramework) {
     EXPECT_EQ(chainer["points"][0]["step_s"], by_words["points"][0]["step_s"]);
     EXPECT_GT(chainer["points"][0]["step_s"], plain["points"][0]["step_s"]);
     EXPECT_EQ(run(two + " --framework pytorch").code, 2);
+    const auto below = [&](const std::string& framework) { return run(two + " --framework " + framework).out; };
+    EXPECT_THAT(below("rehearse"),
+                testing::AllOf(HasSubstr("software: generic ("), testing::Not(HasSubstr("framework:"))));
+    EXPECT_THAT(below("chainermn"),
+                testing::AllOf(HasSubstr("framework: chainermn ("), HasSubstr("software: generic")));
+    EXPECT_THAT(below("pytorch-ddp"), testing::AllOf(HasSubstr("framework: pytorch-ddp (PyTorch's Distributed"),
+                                                     testing::Not(HasSubstr("software:"))))
+        << "its own host takes the place of one that waits";
+    EXPECT_THAT(below("pytorch-fsdp"), HasSubstr("software: pytorch-operators ("));
+}
+
+// What a framework adds to no price rests on what it rested on before.
+TEST_F(Predictions, AFrameworkMakesNoPriceMeasured) {
+    const auto explained = [&](const std::string& framework) {
+        const Json rows = json(
+            "predict --model resnet50 --machine summit --devices 6 --batch 32 --precision mixed "
+            "--explain --framework " +
+            framework)["explanation"];
+        std::map<std::string, std::pair<std::string, std::string>> by_name;
+        for (const Json& row : rows) by_name[row["what"]] = {row["basis"], row["source"]};
+        return by_name;
+    };
+    const auto plain = explained("rehearse");
+    EXPECT_EQ(plain.at("batchnorm forward").first, "modelled");
+    const auto horovod = explained("tensorflow-horovod"), ddp = explained("pytorch-ddp");
+    for (const auto& [what, found] : plain) {
+        if (what.starts_with("allreduce")) continue;
+        EXPECT_EQ(horovod.at(what), found) << what;
+    }
+    EXPECT_EQ(ddp.at("matmul forward").first, "modelled");
+    EXPECT_THAT(ddp.at("matmul forward").second, HasSubstr("the host's issue: NeuSight"));
 }
 
 // Each line of what fits, in place of the options that it names, is a prediction of a plan that fits.

@@ -38,6 +38,17 @@ TEST_F(Search, SaysWhatAWholeTrainingTakes) {
     }
 }
 
+// 8 samples for each of 4 devices are 32 of every plan, also of those that cut the network.
+TEST_F(Search, TakesTheBatchOfEachDevice) {
+    const Json found = json("--model lenet5 --machine dgx-a100 --devices 4 --batch 8 --top 4");
+    ASSERT_FALSE(found["plans"].empty());
+    for (const Json& plan : found["plans"]) EXPECT_EQ(plan["global_batch"], 32) << plan["plan"];
+    const std::string help = run("search --help").out;
+    EXPECT_THAT(help, HasSubstr("samples of one step for each device"));
+    EXPECT_THAT(help, HasSubstr("default: --batch for each device"));
+    EXPECT_THAT(help, Not(HasSubstr("copy of the network")));
+}
+
 // What is refused is named by what was tried, in no option that the user has not given.
 TEST_F(Search, SaysWhichPlansCannotBe) {
     const Output output =
@@ -57,11 +68,11 @@ TEST_F(Search, UnderAFrameworkIsAsPredictUnderIt) {
     const Json& best = found["plans"][0];
     EXPECT_GT(best["step_s"].get<double>(), without["plans"][0]["step_s"].get<double>());
     const Output predicted =
-        run("predict --model resnet50 --machine summit --devices 12 --global-batch 768 --mode folded "
+        run("predict --model resnet50 --machine summit --devices 12 --global-batch 768 "
             "--framework pytorch-ddp --format json --plan " +
             best["plan"].get<std::string>());
     ASSERT_EQ(predicted.code, 0) << predicted.err;
-    EXPECT_EQ(Json::parse(predicted.out)["points"][0]["step_s"], best["step_s"]);
+    EXPECT_DOUBLE_EQ(Json::parse(predicted.out)["points"][0]["step_s"], best["step_s"]);
     const Output unknown = run(std::string{"search "} + small + "--framework pytorch-dpd");
     EXPECT_EQ(unknown.code, 2);
     EXPECT_THAT(unknown.err, HasSubstr("did you mean 'pytorch-ddp'"));
@@ -80,7 +91,7 @@ TEST_F(Search, HoldsTheDeadlineToTheEpochsThatTheBatchNeeds) {
 TEST_F(Search, WritesAScriptThatRunsWhatWasSearched) {
     const Output searched = run("search " + std::string{small} + "--framework tensorflow-horovod --script {}/job.sh");
     ASSERT_EQ(searched.code, 0) << searched.err;
-    EXPECT_THAT(read("job.sh"), HasSubstr(":allreduce=ring:bucket=8MB"));
+    EXPECT_THAT(read("job.sh"), HasSubstr(":allreduce=own:bucket=8MB"));
     EXPECT_THAT(read("job.sh"), Not(HasSubstr("control"))) << "which is only predicted";
     const std::string config = REHEARSE_SOURCE_DIR "/tests/data/huggingface/my-llama/config.json";
     const Output imported = run("search --model " + config +
