@@ -14,6 +14,7 @@
 #include "predict/remarks.hpp"
 #include "predict/spread.hpp"
 #include "prices/prices.hpp"
+#include "tests/predict/job_of.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -21,13 +22,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-Job job_of(const std::string& network, std::vector<std::int64_t> devices) {
-    return {.network = models::load_network(network),
-            .machine = models::load_machine("summit"),
-            .plan = schedule::parse_plan("data"),
-            .devices = std::move(devices)};
-}
 
 TEST(Predict, OneDeviceTakesTheSumOfItsPrices) {
     const Job job = job_of("lenet5", {1});
