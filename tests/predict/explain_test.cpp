@@ -9,14 +9,14 @@
 
 #include "predict/predict.hpp"
 #include "predict/spread.hpp"
-#include "tests/predict/job_of.hpp"
+#include "tests/predict/summit_job.hpp"
 
 namespace rehearse::predict {
 namespace {
 
 // Gradients are summed after the backward pass, so that the step is computation and messages, and only cards differ.
 TEST(Explained, AStepWaitsForItsSlowestCard) {
-    Job job = job_of("lenet5", {1, 12});
+    Job job = summit_job("lenet5", {1, 12});
     job.plan = schedule::parse_plan("data:overlap=off");
     const Prediction prediction = predict(job);
     const Point &one = prediction.points[0], &all = prediction.points[1];
@@ -44,7 +44,7 @@ TEST(Explained, AStepWaitsForItsSlowestCard) {
 // Four workers push to and pull from one server, which is the only thing that a step does besides computing. In its
 // explanation it has a row, shares are of a worker's step, and what is computed is what the step computes.
 TEST(Explained, TradesWithServersHaveARow) {
-    Job job = job_of("vgg16", {5});
+    Job job = summit_job("vgg16", {5});
     job.plan = schedule::parse_plan("data=4,server=1");
     const Prediction prediction = predict(job);
     const Summary& time = prediction.points[0].figures.time;
@@ -60,7 +60,7 @@ TEST(Explained, TradesWithServersHaveARow) {
 
 // What a pipeline sends, and samples that are read, have rows, too: with them nothing but waiting is left of the step.
 TEST(Explained, MessagesOfAPipelineAndReadingHaveRows) {
-    Job job = job_of("lenet5", {2});
+    Job job = summit_job("lenet5", {2});
     job.plan = schedule::parse_plan("pipe=2:microbatches=2");
     job.conditions.input = "alpine";
     job.conditions.sample = Bytes{1e6};
@@ -72,7 +72,7 @@ TEST(Explained, MessagesOfAPipelineAndReadingHaveRows) {
 
 // Where layers share what they read, and micro-batches their weights, gradients are added up beside the kernels.
 TEST(Explained, SumsOfGradientsHaveARow) {
-    Job job = job_of("resnet50", {1});
+    Job job = summit_job("resnet50", {1});
     job.plan = schedule::parse_plan("data=1:microbatches=4");
     double share = 0, sums = 0;
     for (const Explained& part : explained(predict(job))) {
@@ -85,7 +85,7 @@ TEST(Explained, SumsOfGradientsHaveARow) {
 
 // All parts of a band are independent: their logarithms' squares add up.
 TEST(Explained, ABandIsMadeOfItsParts) {
-    const Prediction prediction = predict(job_of("lenet5", {1, 16}));
+    const Prediction prediction = predict(summit_job("lenet5", {1, 16}));
     const Uncertainty &one = prediction.points[0].uncertainty, &all = prediction.points[1].uncertainty;
     EXPECT_DOUBLE_EQ(one.distance, 1) << "prices are of one card";
     EXPECT_DOUBLE_EQ(one.messages, 1) << "it sends nothing";

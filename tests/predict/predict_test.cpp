@@ -14,7 +14,7 @@
 #include "predict/remarks.hpp"
 #include "predict/spread.hpp"
 #include "prices/prices.hpp"
-#include "tests/predict/job_of.hpp"
+#include "tests/predict/summit_job.hpp"
 
 namespace rehearse::predict {
 namespace {
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(Predict, OneDeviceTakesTheSumOfItsPrices) {
-    const Job job = job_of("lenet5", {1});
+    const Job job = summit_job("lenet5", {1});
     const Prediction prediction = predict(job);
     Seconds sum;
     for (const Step& step : prediction.setup.schedule.classes.at(0).steps) {
@@ -42,7 +42,7 @@ TEST(Predict, OneDeviceTakesTheSumOfItsPrices) {
 }
 
 TEST(Predict, SmallFilesComeAsFastAsTheirServersOfNamesAllow) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.conditions.input = "alpine";
     job.conditions.sample = Bytes{1000};
     FileSystem system;
@@ -62,7 +62,7 @@ TEST(Predict, SmallFilesComeAsFastAsTheirServersOfNamesAllow) {
 
 // Of a pipeline over the six devices of a node the first one reads, of four pipelines over 24 one on each node.
 TEST(Predict, OnlyTheFirstStageReadsSamples) {
-    Job job = job_of("lenet5", {24});
+    Job job = summit_job("lenet5", {24});
     job.plan = schedule::parse_plan("data,pipe=6:microbatches=2");
     job.batch = 4;
     job.conditions.input = "alpine";
@@ -80,7 +80,7 @@ TEST(Predict, OnlyTheFirstStageReadsSamples) {
 
 // Twelve devices at 1,000 samples of 1 MB a second each would read more than the tier gives.
 TEST(Predict, DevicesThatWaitReadWhatTheTierGives) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.conditions.input = "alpine";
     job.conditions.sample = Bytes{1e9};
     const Point point = predict(job).points.at(0);
@@ -90,7 +90,7 @@ TEST(Predict, DevicesThatWaitReadWhatTheTierGives) {
 }
 
 TEST(Predict, ALoaderThatReadsAheadOnlyCopiesBetweenSteps) {
-    Job job = job_of("alexnet", {1});
+    Job job = summit_job("alexnet", {1});
     job.batch = 128;
     job.conditions.input = "nvme";
     const Seconds ahead = predict(job).points.at(0).figures.time.step;
@@ -103,7 +103,7 @@ TEST(Predict, ALoaderThatReadsAheadOnlyCopiesBetweenSteps) {
 }
 
 TEST(Predict, PointsComeInOrderOnceEach) {
-    const Prediction prediction = predict(job_of("lenet5", {12, 1, 6, 6}));
+    const Prediction prediction = predict(summit_job("lenet5", {12, 1, 6, 6}));
     ASSERT_EQ(prediction.points.size(), 3U);
     EXPECT_EQ(prediction.points[0].figures.devices, 1);
     EXPECT_EQ(prediction.points[2].nodes, 2);
@@ -112,7 +112,7 @@ TEST(Predict, PointsComeInOrderOnceEach) {
 }
 
 TEST(Predict, IsRelativeToTheBaselineThatIsAskedFor) {
-    Job job = job_of("lenet5", {6, 12});
+    Job job = summit_job("lenet5", {6, 12});
     job.baseline = 12;
     const Prediction prediction = predict(job);
     EXPECT_NEAR(prediction.points[1].efficiency.value(), 1, 1e-12);
@@ -121,7 +121,7 @@ TEST(Predict, IsRelativeToTheBaselineThatIsAskedFor) {
 
 // 1,024 images of ResNet-50 are too many for two devices of 16 GB, and not for 32.
 TEST(Predict, WhatDoesNotFitIsNoBaseline) {
-    Job job = job_of("resnet50", {2, 32, 64});
+    Job job = summit_job("resnet50", {2, 32, 64});
     job.global_batch = 1024;
     const Prediction prediction = predict(job);
     EXPECT_FALSE(prediction.points[0].memory.fits);
@@ -134,7 +134,7 @@ TEST(Predict, WhatDoesNotFitIsNoBaseline) {
 }
 
 TEST(Predict, AFrameworkCostsWhatItMoves) {
-    Job job = job_of("lenet5", {1});
+    Job job = summit_job("lenet5", {1});
     const Seconds plain = step_of(setup_of(job, 1)).time;
     EXPECT_EQ(plain, predict(job).points[0].figures.time.step) << "the same prices";
     job.framework.update_passes = 40;
@@ -153,7 +153,7 @@ TEST(Predict, AFrameworkCostsWhatItMoves) {
 
 // Each copy reads and writes the gradients once, at the memory bandwidth, where ranks share them.
 TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
-    Job job = job_of("lenet5", {1, 2});
+    Job job = summit_job("lenet5", {1, 2});
     job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
     const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
     job.framework.bucket_copies = 2000;  // far above rounding
@@ -167,7 +167,7 @@ TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
 // LeNet-5 has ten tensors of weights (two convolutions and three dense layers with biases), which are gone through in
 // far less than the 1 ms that each operator's issue takes here.
 TEST(Predict, AFrameworkKeepsStatisticsOfGradients) {
-    Job job = job_of("lenet5", {1, 2});
+    Job job = summit_job("lenet5", {1, 2});
     job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
     job.framework.issue.other.time = Seconds{1e-3};
     const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
@@ -187,7 +187,7 @@ TEST(Predict, AFrameworkKeepsStatisticsOfGradients) {
 
 // The first bucket is summed early, and its update must wait all the same.
 TEST(Predict, AFrameworkUpdatesAfterAllSums) {
-    Job job = job_of("lenet5", {2});
+    Job job = summit_job("lenet5", {2});
     job.plan = schedule::parse_plan("data:bucket=1kB:first=1kB");
     job.framework.update_after_sums = true;
     const auto setup = setup_of(job, 2);
@@ -206,7 +206,7 @@ TEST(Predict, AFrameworkUpdatesAfterAllSums) {
 
 // Kernels of a network of a few thousand weights take less than a host needs to issue them.
 TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
-    Job job = job_of("lenet5", {1});
+    Job job = summit_job("lenet5", {1});
     job.batch = 1;
     job.framework.issue.other.time = Seconds{1};
     const Prediction prediction = predict(job);
@@ -224,7 +224,7 @@ TEST(Predict, AHostIssuesOneOperatorAfterTheOther) {
 
 // A tenth of what its peak needs cannot have been measured; a hundredth less may be noise.
 TEST(FasterThanPeak, NamesTheSampleAndCountsThePeak) {
-    Job job = job_of("vgg16", {1});
+    Job job = summit_job("vgg16", {1});
     const Schedule schedule = setup_of(job, 1).schedule;
     DeviceClass& device = job.machine.classes.front();
     const Problem* product = nullptr;
@@ -251,7 +251,7 @@ TEST(FasterThanPeak, NamesTheSampleAndCountsThePeak) {
 }
 
 TEST(Conditions, LeaveDevicesOfANodeOut) {
-    Job job = job_of("lenet5", {4});
+    Job job = summit_job("lenet5", {4});
     job.conditions.devices_per_node = 2;
     EXPECT_EQ(predict(job).points[0].nodes, 2);
     EXPECT_THROW(with_devices_per_node(job.machine, 7), InputError) << "a node of Summit has six";
@@ -259,7 +259,7 @@ TEST(Conditions, LeaveDevicesOfANodeOut) {
 
 // Of eight devices, one of them waited for: an eighth of the samples counts.
 TEST(Conditions, ThrowAwayWhatComesTooLate) {
-    Job job = job_of("lenet5", {8});
+    Job job = summit_job("lenet5", {8});
     job.training.dataset = 60000;
     const Point all = predict(job).points[0];
     job.conditions.backup = 7;
@@ -275,7 +275,7 @@ TEST(Conditions, ThrowAwayWhatComesTooLate) {
 }
 
 TEST(Conditions, NoiseMakesATrainingLonger) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.training.dataset = 60000;
     job.conditions.jitter.sigma = 0.2;
     const Point point = predict(job).points[0];
@@ -286,7 +286,7 @@ TEST(Conditions, NoiseMakesATrainingLonger) {
 
 // Each group of one rank draws for each of its steps: no two are alike, and each takes at least its push and pull.
 TEST(Conditions, NoiseOfServersIsOfEachStepOfEachGroup) {
-    Job job = job_of("lenet5", {7});
+    Job job = summit_job("lenet5", {7});
     job.plan = schedule::parse_plan("server=1,data=6");
     job.conditions.jitter = {.sigma = 0.2, .samples = 40};
     const Point point = predict(job).points[0];
@@ -298,7 +298,7 @@ TEST(Conditions, NoiseOfServersIsOfEachStepOfEachGroup) {
 // Six ranks of Summit share a node, so that twelve fill two and eight do not; without a table of its own a machine has
 // rings.
 TEST(Sums, ByTheMachinesOwnLibrarySayWhereTheyAreRings) {
-    Job job = job_of("lenet5", {1, 8, 12});
+    Job job = summit_job("lenet5", {1, 8, 12});
     job.plan = schedule::parse_plan("data:allreduce=own");
     const Prediction prediction = predict(job);
     EXPECT_EQ(prediction.points[0].rings, "") << "there are no sums";
@@ -321,7 +321,7 @@ TEST(Sums, ByTheMachinesOwnLibrarySayWhereTheyAreRings) {
 
 // Six ranks on node 0 trade with a server on node 1, which updates 60,000 weights in place.
 TEST(Conditions, SlowTheNodesOfServersToo) {
-    Job job = job_of("lenet5", {7});
+    Job job = summit_job("lenet5", {7});
     job.plan = schedule::parse_plan("server=1,data=6");
     const Seconds usual = predict(job).points[0].figures.time.step;
     job.conditions.slow = {{1, 100}};
@@ -332,7 +332,7 @@ TEST(Conditions, SlowTheNodesOfServersToo) {
 }
 
 TEST(Conditions, NoteNodesThatTheJobIsNotOn) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.conditions.slow = {{1, 2}, {2, 2}};
     job.conditions.degraded = {{"node1:nic0:*", 0.5}, {"node3:nic0:*", 0.5}, {"node*:nic0:*", 0.5}};
     EXPECT_THAT(condition_notes(setup_of(job, 12)), ElementsAre(HasSubstr("--slow 2"), HasSubstr("not on node 3")));
@@ -341,7 +341,7 @@ TEST(Conditions, NoteNodesThatTheJobIsNotOn) {
 }
 
 TEST(Conditions, AreChecked) {
-    Job job = job_of("lenet5", {1});
+    Job job = summit_job("lenet5", {1});
     job.conditions.jitter.samples = 0;
     EXPECT_THROW(predict(job), InputError);
     job.conditions = {.stage = "alpine"};
@@ -352,7 +352,7 @@ TEST(Conditions, AreChecked) {
 
 // Two nodes that keep 1,500 samples each leave 60,000 of 63,000 out; their shares leave none out.
 TEST(Conditions, NoteSamplesThatNoNodeKeeps) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.training.dataset = 63000;
     job.conditions.stage = "alpine";
     job.conditions.input = "nvme";
@@ -366,7 +366,7 @@ TEST(Conditions, NoteSamplesThatNoNodeKeeps) {
 
 // Nodes that serve samples are paid for, too.
 TEST(Conditions, NodeHoursAreThoseOfDataServersToo) {
-    Job job = job_of("lenet5", {12});
+    Job job = summit_job("lenet5", {12});
     job.training.dataset = 60000;
     job.conditions.data_servers = DataServers{.count = 3, .cache = Bytes{1e12}};
     const Point point = predict(job).points[0];
@@ -376,7 +376,7 @@ TEST(Conditions, NodeHoursAreThoseOfDataServersToo) {
 
 // The simulator's engine is made by the first thread that asks for it; others simulate after it, one at a time.
 TEST(Predict, AnyThreadSimulates) {
-    const Job job = job_of("lenet5", {6});
+    const Job job = summit_job("lenet5", {6});
     const auto step = [&] { return predict(job).points.at(0).figures.time.step; };
     const Seconds first = step();
     for (int i = 0; i < 3; ++i) {

@@ -14,7 +14,7 @@
 namespace rehearse::predict {
 
 /// Of a network by its name, data-parallel on these numbers of Summit's GPUs.
-inline Job job_of(const std::string& network, std::vector<std::int64_t> devices) {
+inline Job summit_job(const std::string& network, std::vector<std::int64_t> devices) {
     return {.network = models::load_network(network),
             .machine = models::load_machine("summit"),
             .plan = schedule::parse_plan("data"),
