@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "core/iterations.hpp"
 #include "core/methods/servers.hpp"
 #include "core/waits.hpp"
 
@@ -54,8 +55,7 @@ void begin_at(double start, std::vector<Interval>& intervals) {
 
 struct RankStep {
     std::vector<Interval> compute, communication, io;
-    double start = 0, end = 0;
-    bool empty = true;
+    double start = 0, end = -std::numeric_limits<double>::infinity();
 };
 
 Summary summary_of(RankStep& rank, double start, double end) {
@@ -98,37 +98,22 @@ struct Iteration {
 
 /// The median one as a whole, so that its parts add up; nothing without events.
 std::optional<Iteration> median_iteration(const Timeline& timeline) {
-    std::map<int, std::map<RankIndex, RankStep>> iterations;
+    if (timeline.events.empty()) return std::nullopt;
+    const Iterations chosen = iterations(timeline);
+    std::map<RankIndex, RankStep> ranks;
     for (const Event& event : timeline.events) {
-        RankStep& rank = iterations[event.iteration][event.rank];
+        if (event.iteration != chosen.middle) continue;
+        RankStep& rank = ranks[event.rank];
         auto& stream = event.stream == Stream::compute ? rank.compute
                        : event.stream == Stream::io    ? rank.io
                                                        : rank.communication;
         stream.push_back({event.start.value, event.end.value});
-        rank.start = rank.empty ? event.start.value : std::min(rank.start, event.start.value);
-        rank.end = rank.empty ? event.end.value : std::max(rank.end, event.end.value);
-        rank.empty = false;
+        rank.end = std::max(rank.end, event.end.value);
     }
-    if (iterations.empty()) return std::nullopt;
-    std::vector<Iteration> all;
-    double before = -std::numeric_limits<double>::infinity();  // the end of the one before
-    for (auto& [number, ranks] : iterations) {
-        auto last = ranks.begin();
-        double start = last->second.start;
-        for (auto it = ranks.begin(); it != ranks.end(); ++it) {
-            start = std::min(start, it->second.start);
-            if (it->second.end > last->second.end) last = it;
-        }
-        if (last->second.end > before) start = std::max(start, before);
-        before = std::max(before, last->second.end);
-        all.push_back({number, last->first, start, last->second.end, std::move(last->second)});
-    }
-    if (all.size() >= 3) all.erase(all.begin());  // the first one warms up
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
-    std::ranges::nth_element(all, middle, {}, [](const Iteration& each) { return each.end - each.start; });
-    for (auto* stream : {&middle->busy.compute, &middle->busy.communication, &middle->busy.io})
-        begin_at(middle->start, *stream);
-    return std::move(*middle);
+    auto& [last, busy] = *std::ranges::max_element(ranks, {}, [](const auto& each) { return each.second.end; });
+    const double start = chosen.start.value;
+    for (auto* stream : {&busy.compute, &busy.communication, &busy.io}) begin_at(start, *stream);
+    return Iteration{chosen.middle, last, start, busy.end, std::move(busy)};
 }
 
 }  // namespace
