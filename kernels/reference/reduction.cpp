@@ -95,7 +95,7 @@ void run(const Reduction& op, Pass pass, std::int64_t batch, const Buffers& b) {
             of.at_least += one == of.least ? 1 : 0;
             ++of.count;
         }
-        for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t i = 0; op.function == "logsumexp" && i < count; ++i) {
             Gathered& of = all[at(places[at(i)])];
             of.exponentials += std::exp(x(i) - of.most);
         }

@@ -4,7 +4,9 @@
 #include <omp.h>
 
 #include <cmath>
+#include <limits>
 
+#include "kernels/cpu/general/curves.hpp"
 #include "kernels/cpu/general/general.hpp"
 #include "kernels/reference/backend.hpp"
 #include "tests/kernels/tensors.hpp"
@@ -51,6 +53,20 @@ std::vector<Case> cases() {
         {SoftmaxAlong{{2, 5, 3}, 1}},
         {SoftmaxAlong{{2, 5}, 1, true}},
     };
+    for (const std::string bends :
+         {"exp", "sigmoid", "tanh", "softplus", "elu", "selu", "celu", "silu", "quickgelu", "gelutanh", "mish"})
+        all.push_back({Elementwise{bends, {5, 7}, {{5, 7}}}});
+    all.push_back({Elementwise{"elu", {37}, {{37}}, {}, {}, {0.5}}});
+    all.push_back({Elementwise{"celu", {37}, {{37}}, {}, {}, {2}}});
+    all.push_back({Elementwise{"elu", {3, 37}, {{37}}}});  // the same row three times
+    // The last dimension alone, all, the first, in the middle, and two of three that do not lie side by side.
+    for (const std::string function : {"sum", "mean", "max", "min", "l1", "l2", "sumsquare", "logsum", "logsumexp"}) {
+        const Shape shape{3, 5, 37};
+        for (const std::vector<std::int64_t>& axes :
+             std::vector<std::vector<std::int64_t>>{{2}, {0, 1, 2}, {0}, {1}, {0, 2}})
+            all.push_back({Reduction{function, shape, axes, axes.size() == 1}});
+        all.push_back({Reduction{function, {1, 4, 1}, {0}}});
+    }
     for (const std::string cell : {"rnn", "lstm", "gru"}) {
         for (const int variant : {0, 1, 2}) {
             Recurrent op{cell, 4, 3, 5, variant == 2 ? 2 : 1, variant != 1};
@@ -83,6 +99,9 @@ TEST(CpuGeneral, EveryPassIsTheReferences) {
                 for (auto& tensor : t->src)
                     for (float& value : tensor) value /= 4;
                 for (float& value : t->weights) value /= 4;
+                const auto* reduction = std::get_if<Reduction>(&each.op);
+                if (reduction != nullptr && reduction->function == "logsum")  // of sums above 0
+                    for (float& value : t->src[0]) value = std::abs(value) + 1;
             }
             right.run_forward_and_backward(reference::backend());
             ours.run_forward_and_backward(cpu::general());
@@ -96,8 +115,30 @@ TEST(CpuGeneral, EveryPassIsTheReferences) {
     }
 }
 
+// What overflows, and what is not a number, as the standard library has it; a slope of 0 hides what comes in.
+TEST(CpuGeneral, CurvesKeepWhatIsNoNumberAndWhatIsInfinite) {
+    const float none = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+    const std::vector<float> x{none, 200, -200, infinite, -infinite, 0, 1e-5F, -1e-5F, 12, -12, 88, -88, 0.5F};
+    std::vector<float> y(x.size());
+    cpu::along_curve({general::Function::exp}, x.data(), std::ssize(x), y.data());
+    EXPECT_TRUE(std::isnan(y[0]));
+    for (std::size_t i = 1; i < x.size(); ++i) EXPECT_FLOAT_EQ(y[i], std::exp(x[i])) << x[i];
+    cpu::along_curve({general::Function::tanh}, x.data(), std::ssize(x), y.data());
+    EXPECT_TRUE(std::isnan(y[0]));
+    for (std::size_t i = 1; i < x.size(); ++i) EXPECT_FLOAT_EQ(y[i], std::tanh(x[i])) << x[i];
+    cpu::along_curve({general::Function::elu}, x.data(), std::ssize(x), y.data());
+    EXPECT_TRUE(std::isnan(y[0]));
+    for (std::size_t i = 1; i < x.size(); ++i) EXPECT_FLOAT_EQ(y[i], x[i] > 0 ? x[i] : std::expm1(x[i])) << x[i];
+    cpu::along_curve({general::Function::sigmoid}, x.data(), std::ssize(x), y.data());
+    EXPECT_TRUE(std::isnan(y[0]));
+    for (std::size_t i = 1; i < x.size(); ++i) EXPECT_NEAR(y[i], 1 / (1 + std::exp(-x[i])), 1e-6) << x[i];
+    const std::vector<float> into(x.size(), infinite);
+    cpu::slopes_of_curve({general::Function::exp}, x.data(), into.data(), std::ssize(x), y.data());
+    EXPECT_EQ(y[4], 0);  // e to minus infinity
+}
+
 TEST(CpuGeneral, OtherOperatorsAreRefusedByName) {
-    EXPECT_NE(cpu::general().supports({Reduction{"sum", {4}, {0}}, Pass::forward, 1}).reason.find("reduction"),
+    EXPECT_NE(cpu::general().supports({Reduction{"cumsum", {4}, {0}}, Pass::forward, 1}).reason.find("by cumsum"),
               std::string::npos);
 }
 

@@ -2,9 +2,11 @@
 // Functions of each element. What is dense or repeated in all operands from some dimension on is one row; rows are
 // shared among threads, where a gradient is a sum over them, samples are.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/index.hpp"
+#include "kernels/cpu/general/curves.hpp"
 #include "kernels/cpu/general/general.hpp"
 #include "kernels/cpu/share.hpp"
 #include "kernels/general/functions.hpp"
@@ -197,7 +199,19 @@ private:
         backward(b, chosen, reinterpret_cast<double*>(scratch));
     }
 
+    // What bends and takes numbers besides goes by vectors.
+    std::optional<Curve> curve(const Row& row) const {
+        using enum Function;
+        const bool alone =
+            std::all_of(row.step + 1, row.step + row.operands, [](std::int64_t step) { return step == 0; });
+        if (!is_curve(function_) || row.step[0] != 1 || !alone) return std::nullopt;
+        const double first = function_ == selu ? kernels::general::selu_alpha : 1;
+        return Curve{function_, row.operands > 1 ? *row.from[1] : static_cast<float>(first),
+                     row.operands > 2 ? *row.from[2] : static_cast<float>(kernels::general::selu_gamma)};
+    }
+
     void forward(const Row& one, float* dst) const {
+        if (const auto bent = curve(one)) return along_curve(*bent, one.from[0], one.size, dst);
         kernels::general::with_function(function_, [&]<Function f>() {
             along(one,
                   [&](const Arguments<float>& args, std::int64_t i) { dst[i] = kernels::general::value<f>(args); });
@@ -257,7 +271,11 @@ private:
             const float* const g = diff_dst + n * count_ + r * size_;
             if (direct) {
                 float* const to = diff_src.data() + n * count_ + r * size_;
-                slopes(one, k, g, [&](std::int64_t i, float gradient) { to[i] = gradient; });
+                if (const auto bent = curve(one); bent && k == 0) {
+                    slopes_of_curve(*bent, one.from[0], g, one.size, to);
+                } else {
+                    slopes(one, k, g, [&](std::int64_t i, float gradient) { to[i] = gradient; });
+                }
             } else if (places != nullptr) {
                 slopes(one, k, g, [&](std::int64_t i, float gradient) { sums[places[r * size_ + i]] += gradient; });
             } else if (part.step == 1) {

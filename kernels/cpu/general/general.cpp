@@ -29,7 +29,11 @@ private:
         if (is_one<Elementwise, Rearrangement, Parameter, BatchedMatMul, Normalization, SoftmaxAlong, Recurrent>(op))
             return {};
         if (const auto* picked = std::get_if<Gather>(&op); picked != nullptr && !picked->scatter) return {};
-        return fmt::format("general runs what moves, multiplies, normalizes or looks at each element, not {}",
+        if (const auto* reduction = std::get_if<Reduction>(&op)) {
+            if (reduces_by_lines(*reduction)) return {};
+            return fmt::format("general has no reduction by {}", reduction->function);
+        }
+        return fmt::format("general runs what moves, multiplies, normalizes, reduces or looks at each element, not {}",
                            kind_of(op));
     }
     std::int64_t kept(const Op& op, std::int64_t batch) const override {
@@ -45,6 +49,7 @@ private:
         if (is_one<Rearrangement, Gather, Parameter>(op)) return make_movement(problem);
         if (std::holds_alternative<BatchedMatMul>(op)) return make_stack(problem);
         if (std::holds_alternative<Recurrent>(op)) return make_recurrent(problem);
+        if (std::holds_alternative<Reduction>(op)) return make_reduction(problem);
         return make_sets(problem);
     }
 };

@@ -22,5 +22,8 @@ std::unique_ptr<Kernel> make_sets(const Problem& problem);
 std::unique_ptr<Kernel> make_by_data(const Problem& problem);  // a Rearrangement whose places the data say
 std::unique_ptr<Kernel> make_rotary(const Problem& problem);   // an Elementwise "rotary"
 std::unique_ptr<Kernel> make_recurrent(const Problem& problem);
+std::unique_ptr<Kernel> make_reduction(const Problem& problem);
+/// Whether make_reduction knows its function: not running sums, products and places.
+bool reduces_by_lines(const Reduction& op);
 
 }  // namespace rehearse::kernels::cpu

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent layers: products with the input are one large product of all steps; those with the state are one of a
-// worker's samples at each step. Backward through time leaves the gates' gradients of all steps, of which the
-// gradients of input and weights are large products again.
+// worker's samples at each step, whose weights are packed once for all steps. Backward through time leaves the gates'
+// gradients of all steps, of which the gradients of input and weights are large products again.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "kernels/cpu/gemm/gemm.hpp"
+#include "kernels/cpu/general/curves.hpp"
 #include "kernels/cpu/general/general.hpp"
 #include "kernels/cpu/share.hpp"
 #include "kernels/general/places.hpp"
@@ -14,7 +15,6 @@
 namespace rehearse::kernels::cpu {
 namespace {
 
-float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 float of_logistic(float y) { return y * (1 - y); }
 float of_tanh(float y) { return 1 - y * y; }
 
@@ -33,16 +33,21 @@ public:
           rows_(gates_of(op_) * op_.hidden),
           kept_(kernels::general::kept_values(op_)) {
         const std::int64_t all = batch_ * op_.steps;
-        gemm_ = whole_lines(
-            std::max({gemm_workspace({all, rows_, op_.inputs}), gemm_workspace({all, op_.inputs, rows_}),
-                      gemm_workspace({rows_, op_.inputs, all}), gemm_workspace({rows_, op_.hidden, all}),
-                      gemm_workspace({batch_, rows_, op_.hidden}), gemm_workspace({batch_, op_.hidden, rows_})}));
+        gemm_ = whole_lines(std::max(
+            {gemm_workspace({all, rows_, op_.inputs}), gemm_workspace({all, op_.inputs, rows_}),
+             gemm_workspace({rows_, op_.inputs, all}), gemm_workspace({rows_, op_.hidden, all}), packed_left(rows_)}));
         sums_ = whole_lines(all * rows_);
         states_ = whole_lines(batch_ * std::max(rows_, op_.hidden));
-        reserve(2 * sums_ + whole_lines(all * op_.hidden) + 4 * states_ + workers_ * gemm_);
+        packed_ = whole_lines(std::max(packed_b_floats(rows_, op_.hidden), packed_b_floats(op_.hidden, rows_)));
+        hidden_ = cell_ == Cell::gru ? whole_lines(packed_b_floats(op_.hidden, op_.hidden)) : 0;
+        reserve(2 * sums_ + whole_lines(all * op_.hidden) + 4 * states_ + packed_ + hidden_ + workers_ * gemm_);
     }
 
 private:
+    // Of the samples of a worker: panels of fewer rows than all together may be cut so that more lines are filled up.
+    std::int64_t packed_left(std::int64_t k) const { return (batch_ + panel_rows(batch_) + most_rows) * k; }
+    static constexpr std::int64_t most_rows = 16;
+
     // One direction's weights, and the gradients of them.
     struct Weights {
         const float *input, *state, *bias;
@@ -64,7 +69,9 @@ private:
     }
 
     struct Room {
-        float *sums, *inner, *lefts, *states, *products, *carry, *cells, *gemm;
+        float *sums, *inner, *lefts, *states, *products, *carry, *cells;
+        float *packed, *hidden;  // weights of the states, and of a GRU's hidden gate alone
+        float* gemm;
     };
     Room room(float* scratch) const {
         Room all{};
@@ -75,7 +82,9 @@ private:
         all.products = all.states + states_;
         all.carry = all.products + states_;
         all.cells = all.carry + states_;
-        all.gemm = all.cells + states_;
+        all.packed = all.cells + states_;
+        all.hidden = all.packed + packed_;
+        all.gemm = all.hidden + hidden_;
         return all;
     }
 
@@ -84,6 +93,7 @@ private:
         const std::int64_t all = batch_ * op_.steps;
         for (std::int64_t direction = 0; direction < op_.directions; ++direction) {
             const Weights w = weights(b.weights.data(), direction);
+            pack(w, r);
             if (pass_ == Pass::forward) {
                 by_rows(all, [&](std::int64_t worker, Stretch part) {
                     gemm({part.end - part.begin, rows_, op_.inputs},
@@ -106,6 +116,30 @@ private:
         }
     }
 
+    // What goes through the reset gate of a GRU first is a product of its own.
+    bool resets_first() const { return cell_ == Cell::gru && !op_.reset_after; }
+    std::int64_t through() const { return resets_first() ? 2 * op_.hidden : rows_; }
+
+    void pack(const Weights& w, const Room& r) const {
+        const std::int64_t h = op_.hidden;
+        const float* const of_hidden = w.state + 2 * h * h;
+        if (pass_ == Pass::forward) {
+            pack_b({0, through(), h}, {w.state, 1, h}, r.packed);
+            if (resets_first()) pack_b({0, h, h}, {of_hidden, 1, h}, r.hidden);
+        } else {
+            pack_b({0, h, through()}, {w.state, h, 1}, r.packed);
+            if (resets_first()) pack_b({0, h, h}, {of_hidden, h, 1}, r.hidden);
+            if (cell_ == Cell::gru && op_.reset_after) pack_b({0, h, h}, {of_hidden, 1, h}, r.hidden);
+        }
+    }
+
+    // c = or += left times what was packed.
+    static void step_product(GemmShape shape, MatrixView left, const float* packed, float* c, std::int64_t ldc,
+                             bool accumulate, float* work) {
+        pack_a(shape, left, work);
+        gemm_packed(shape, work, packed, c, ldc, accumulate);
+    }
+
     template <typename Act>
     void by_rows(std::int64_t count, Act act) const {
         share(count, 1, workers_, act);
@@ -123,13 +157,15 @@ private:
         std::fill_n(cells, samples * h, 0.0F);
         for (std::int64_t step = 0; step < op_.steps; ++step) {
             const std::int64_t t = time(step, direction);
-            gemm({samples, rows_, h}, {states, h, 1}, {w.state, 1, h}, products, rows_, false, work);
+            step_product({samples, through(), h}, {states, h, 1}, r.packed, products, rows_, false, work);
             for (std::int64_t n = part.begin; n < part.end; ++n) {
                 const float* const own = r.sums + (n * op_.steps + t) * rows_;
-                float* const again = products + (n - part.begin) * rows_;
+                const float* const again = products + (n - part.begin) * rows_;
                 float* const gates = b.workspace.data() + kept(n, t, direction);
                 const std::int64_t first = cell_ == Cell::gru ? 2 * h : rows_;  // the hidden gate of a GRU comes later
-                for (std::int64_t i = 0; i < first; ++i) gates[i] = activate(i / h, own[i] + again[i] + biases(w, i));
+                for (std::int64_t i = 0; i < first; ++i) gates[i] = own[i] + again[i];
+                for (std::int64_t i = 0; w.bias != nullptr && i < first; ++i) gates[i] += w.bias[i] + w.bias[rows_ + i];
+                activate(gates, first);
             }
             if (cell_ == Cell::gru) hidden_gates(b, w, r, direction, t, worker, part);
             for (std::int64_t n = part.begin; n < part.end; ++n) {
@@ -140,12 +176,12 @@ private:
         }
     }
 
-    float biases(const Weights& w, std::int64_t i) const {
-        return w.bias == nullptr ? 0.0F : w.bias[i] + w.bias[rows_ + i];
-    }
-    float activate(std::int64_t gate, float x) const {
-        if (gate < gates_of(op_) - 1) return logistic(x);
-        return op_.relu ? std::max(x, 0.0F) : std::tanh(x);
+    // The last gate is what enters the state, the others are open between 0 and 1.
+    void activate(float* gates, std::int64_t count) const {
+        const std::int64_t open = std::min(count, (gates_of(op_) - 1) * op_.hidden);
+        along_curve({kernels::general::Function::sigmoid}, gates, open, gates);
+        if (!op_.relu) return along_curve({kernels::general::Function::tanh}, gates + open, count - open, gates + open);
+        for (std::int64_t i = open; i < count; ++i) gates[i] = std::max(gates[i], 0.0F);
     }
 
     void hidden_gates(const Buffers& b, const Weights& w, const Room& r, std::int64_t direction, std::int64_t t,
@@ -159,8 +195,8 @@ private:
                 for (std::int64_t i = 0; i < h; ++i)
                     left[(n - part.begin) * h + i] =
                         states[(n - part.begin) * h + i] * b.workspace[kept(n, t, direction) + h + i];
-            gemm({samples, h, h}, {left, h, 1}, {w.state + 2 * h * h, 1, h}, products + 2 * h, rows_, false,
-                 r.gemm + worker * gemm_);
+            step_product({samples, h, h}, {left, h, 1}, r.hidden, products + 2 * h, rows_, false,
+                         r.gemm + worker * gemm_);
         }
         for (std::int64_t n = part.begin; n < part.end; ++n) {
             float* const gates = b.workspace.data() + kept(n, t, direction);
@@ -170,20 +206,26 @@ private:
                 const std::int64_t row = 2 * h + i;
                 const float recurrent = again[row] + (w.bias == nullptr ? 0.0F : w.bias[rows_ + row]);
                 const float input = own[row] + (w.bias == nullptr ? 0.0F : w.bias[row]);
-                gates[row] = std::tanh(input + (op_.reset_after ? gates[h + i] * recurrent : recurrent));
+                gates[row] = input + (op_.reset_after ? gates[h + i] * recurrent : recurrent);
             }
+            along_curve({kernels::general::Function::tanh}, gates + 2 * h, h, gates + 2 * h);
         }
     }
 
     // The state and, of an LSTM, the cell behind the step, which is kept, too.
     void next(float* gates, float* state, float* cell) const {
         const std::int64_t h = op_.hidden;
-        for (std::int64_t i = 0; i < h; ++i) {
-            if (cell_ == Cell::lstm) {
+        if (cell_ == Cell::lstm) {
+            for (std::int64_t i = 0; i < h; ++i) {
                 cell[i] = gates[2 * h + i] * cell[i] + gates[i] * gates[3 * h + i];
                 gates[4 * h + i] = cell[i];
-                state[i] = gates[h + i] * std::tanh(cell[i]);
-            } else if (cell_ == Cell::gru) {
+            }
+            along_curve({kernels::general::Function::tanh}, cell, h, state);
+            for (std::int64_t i = 0; i < h; ++i) state[i] *= gates[h + i];
+            return;
+        }
+        for (std::int64_t i = 0; i < h; ++i) {
+            if (cell_ == Cell::gru) {
                 state[i] = (1 - gates[i]) * gates[2 * h + i] + gates[i] * state[i];
             } else {
                 state[i] = gates[i];
@@ -207,15 +249,16 @@ private:
             for (std::int64_t n = part.begin; n < part.end; ++n) gradients(b, w, r, direction, n, t, before, part);
             if (cell_ == Cell::gru && !op_.reset_after) {  // first through the product, then through the reset gate
                 float* const left = r.states + part.begin * h;
-                gemm({samples, h, h}, {r.inner + (part.begin * op_.steps + t) * rows_ + 2 * h, op_.steps * rows_, 1},
-                     {w.state + 2 * h * h, h, 1}, left, h, false, work);
+                step_product({samples, h, h},
+                             {r.inner + (part.begin * op_.steps + t) * rows_ + 2 * h, op_.steps * rows_, 1}, r.hidden,
+                             left, h, false, work);
                 for (std::int64_t n = part.begin; n < part.end; ++n)
                     through_reset(b, r, direction, n, t, before, left + (n - part.begin) * h,
                                   carry + (n - part.begin) * h);
             }
-            const std::int64_t through = cell_ == Cell::gru && !op_.reset_after ? 2 * h : rows_;
-            gemm({samples, h, through}, {r.inner + (part.begin * op_.steps + t) * rows_, op_.steps * rows_, 1},
-                 {w.state, h, 1}, carry, h, true, work);
+            step_product({samples, h, through()},
+                         {r.inner + (part.begin * op_.steps + t) * rows_, op_.steps * rows_, 1}, r.packed, carry, h,
+                         true, work);
         }
     }
 
@@ -231,9 +274,9 @@ private:
         if (before < 0) {
             std::fill_n(products, samples * h, 0.0F);
         } else {
-            gemm({samples, h, h},
-                 {b.dst_in.data() + output(part.begin, before, direction), op_.steps * op_.directions * h, 1},
-                 {w.state + 2 * h * h, 1, h}, products, h, false, r.gemm + worker * gemm_);
+            step_product({samples, h, h},
+                         {b.dst_in.data() + output(part.begin, before, direction), op_.steps * op_.directions * h, 1},
+                         r.hidden, products, h, false, r.gemm + worker * gemm_);
         }
         for (std::int64_t i = 0; w.bias != nullptr && i < samples * h; ++i)
             products[i] += w.bias[rows_ + 2 * h + i % h];
@@ -248,16 +291,17 @@ private:
         float* const inner = r.inner + (n * op_.steps + t) * rows_;
         float* const carry = r.carry + n * h;
         float* const cells = r.cells + n * h;
-        const float* const products = r.products + part.begin * rows_ + (n - part.begin) * h;
+        float* const products = r.products + part.begin * rows_ + (n - part.begin) * h;
+        float* const bent = products;  // of an LSTM, which has no products here: tanh of its cells
+        if (cell_ == Cell::lstm) along_curve({kernels::general::Function::tanh}, gates + 4 * h, h, bent);
         for (std::int64_t i = 0; i < h; ++i) {
             const float d = g[i] + carry[i];
             carry[i] = 0;
             if (cell_ == Cell::lstm) {
-                const float bent = std::tanh(gates[4 * h + i]);
                 const float old = before < 0 ? 0.0F : b.workspace[kept(n, before, direction) + 4 * h + i];
-                const float c = cells[i] + d * gates[h + i] * of_tanh(bent);
+                const float c = cells[i] + d * gates[h + i] * of_tanh(bent[i]);
                 sums[i] = c * gates[3 * h + i] * of_logistic(gates[i]);
-                sums[h + i] = d * bent * of_logistic(gates[h + i]);
+                sums[h + i] = d * bent[i] * of_logistic(gates[h + i]);
                 sums[2 * h + i] = c * old * of_logistic(gates[2 * h + i]);
                 sums[3 * h + i] = c * gates[i] * of_tanh(gates[3 * h + i]);
                 cells[i] = c * gates[2 * h + i];
@@ -301,8 +345,8 @@ private:
                     r.lefts[(n * op_.steps + t) * h + i] = state(b, n, before, direction, i);
             }
         }
-        const bool apart = cell_ == Cell::gru && !op_.reset_after;
-        const std::int64_t plain = apart ? 2 * h : rows_;
+        const bool apart = resets_first();
+        const std::int64_t plain = through();
         share(rows_, 1, workers_, [&](std::int64_t worker, Stretch part) {
             const std::int64_t own = part.end - part.begin, until = std::min(part.end, plain);
             float* const work = r.gemm + worker * gemm_;
@@ -332,7 +376,7 @@ private:
     Recurrent op_;
     Pass pass_;
     Cell cell_;
-    std::int64_t batch_, rows_, kept_, gemm_ = 0, sums_ = 0, states_ = 0;
+    std::int64_t batch_, rows_, kept_, gemm_ = 0, sums_ = 0, states_ = 0, packed_ = 0, hidden_ = 0;
 };
 
 }  // namespace
