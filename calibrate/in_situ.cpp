@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -136,8 +137,47 @@ void InSituSteps::add(const std::string& text) {
     }
 }
 
+namespace {
+
+struct Seen {
+    Seconds alone, in_situ;
+};
+
+// Of kernels that were seen in steps: those of about as long a time alone, else the nearest.
+std::vector<Seen> like(const std::vector<Seen>& all, Seconds alone) {
+    const auto distance = [&](const Seen& seen) { return std::abs(std::log(seen.alone / alone)); };
+    std::vector<Seen> near;
+    for (const Seen& seen : all) {
+        if (distance(seen) <= std::log(alike_within)) near.push_back(seen);
+    }
+    if (near.empty()) near.push_back(*std::ranges::min_element(all, {}, distance));
+    return near;
+}
+
+void scale(Sample& sample, const std::vector<Seen>& all) {
+    const std::vector<Seen> near = like(all, sample.alone);
+    Seen sum;
+    for (const Seen& seen : near) {
+        sum.alone += seen.alone;
+        sum.in_situ += seen.in_situ;
+    }
+    const double ratio = sum.in_situ / sum.alone;
+    const double size = sample.alone / (sum.alone / static_cast<double>(near.size()));
+    // Of a kernel much longer than those, only so much of itself takes longer.
+    const double part = std::min(1.0, alike_within / size);
+    sample.scaled = 1 + (ratio - 1) * part;
+    sample.median = sample.alone * sample.scaled;
+    double squares = 0;
+    for (const Seen& seen : near) squares += std::pow(std::log(seen.in_situ / seen.alone / ratio) * part, 2);
+    const double unsure =
+        near.size() == 1 ? std::abs(std::log(sample.scaled)) : std::sqrt(squares / static_cast<double>(near.size()));
+    sample.error = std::hypot(sample.error, unsure);
+}
+
+}  // namespace
+
 void put_in_situ(std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times) {
-    std::map<std::pair<std::string_view, Pass>, std::pair<Seconds, Seconds>> known;  // in situ and by themselves
+    std::map<std::pair<std::string_view, Pass>, std::vector<Seen>> known;
     std::vector<Sample*> others;
     for (Sample& sample : samples) {
         const auto found = times.find(to_string(sample.problem));
@@ -150,16 +190,39 @@ void put_in_situ(std::vector<Sample>& samples, const std::map<std::string, InSit
         sample.median = Seconds{in_situ.seconds / in_situ.places};
         sample.error = in_situ.error / in_situ.seconds;
         sample.count = static_cast<std::int64_t>(in_situ.samples);
-        auto& [stretched, alone] = known[{kind_of(sample.problem.op), sample.problem.pass}];
-        stretched += sample.median;
-        alone += sample.alone;
+        known[{kind_of(sample.problem.op), sample.problem.pass}].push_back({sample.alone, sample.median});
     }
     for (Sample* const sample : others) {
-        const auto like = known.find({kind_of(sample->problem.op), sample->problem.pass});
-        if (like == known.end()) continue;
-        const auto& [stretched, alone] = like->second;
-        sample->median = sample->median * (stretched / alone);
+        const auto of_kind = known.find({kind_of(sample->problem.op), sample->problem.pass});
+        if (of_kind != known.end() && sample->alone > Seconds{0}) scale(*sample, of_kind->second);
     }
+}
+
+double stretch_in_steps(const std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times) {
+    constexpr Seconds least{100e-6};
+    constexpr std::size_t enough = 3;
+    std::vector<double> ratios;
+    for (const Sample& sample : samples) {
+        const auto found = times.find(to_string(sample.problem));
+        if (found == times.end() || sample.median < least) continue;
+        ratios.push_back(found->second.seconds / found->second.places / sample.median.value);
+    }
+    return ratios.size() < enough ? 0 : median(ratios);
+}
+
+std::string contradiction_of_steps(const std::vector<InSituStretch>& stretches) {
+    std::vector<InSituStretch> told = stretches;
+    std::erase_if(told, [](const InSituStretch& each) { return each.ratio <= 0; });
+    if (told.empty()) return "";
+    const auto [least, most] = std::ranges::minmax_element(told, {}, &InSituStretch::ratio);
+    if (most->ratio > most_stretched)
+        return fmt::format("kernels of {} took {:.2g} times as long in training steps as by themselves", most->name,
+                           most->ratio);
+    if (most->ratio <= most_between_networks * least->ratio) return "";
+    return fmt::format(
+        "kernels took {:.2g} times as long in training steps of {} as by themselves, and {:.2g} times in "
+        "those of {}",
+        most->ratio, most->name, least->ratio, least->name);
 }
 
 }  // namespace rehearse::calibrate

@@ -55,8 +55,31 @@ private:
     std::map<std::string, InSituTimes> times_;
 };
 
+/// By how much more a kernel's size may differ from one that was seen in a step, and still take longer there in
+/// proportion.
+inline constexpr double alike_within = 8;
+
 /// Gives each sample whose problem has such times their median and error, and keeps what it took by itself as `alone`.
-/// The others are stretched as those of their kind and pass are, all together.
+/// The others take longer as those of their kind and pass do whose time alone is within `alike_within` of theirs, all
+/// together, else as the one that comes nearest. What is cold in a step costs a kernel a time of its own (code,
+/// branches) and misses in proportion to its bytes: so what is added to a kernel longer than all that were seen is no
+/// more than `alike_within` times what was missing there. The error is then as far as the seen ones' ratios are from
+/// the one taken; of a single one, as much as it says.
 void put_in_situ(std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times);
+
+/// How many times as long kernels of a network take in its steps as by themselves: the median over those of 100 us and
+/// more by themselves, to which what is cold adds little; 0 where fewer than three are that long. `samples` by
+/// themselves.
+double stretch_in_steps(const std::vector<Sample>& samples, const std::map<std::string, InSituTimes>& times);
+/// A network and plan, and that ratio.
+struct InSituStretch {
+    std::string name;
+    double ratio = 0;
+};
+/// Steps whose kernels take more than twice as long as by themselves, or 1.5 times as much longer than another's, were
+/// measured beside something else.
+inline constexpr double most_stretched = 2, most_between_networks = 1.5;
+/// Why steps contradict the kernels by themselves, in words; empty where they do not.
+std::string contradiction_of_steps(const std::vector<InSituStretch>& stretches);
 
 }  // namespace rehearse::calibrate

@@ -10,8 +10,8 @@
 
 namespace rehearse::calibrate {
 
-/// Small problems, milliseconds each, of every sort and pass of which `needed` has none; as of a step that touches as
-/// many bytes as the widest of these.
+/// Small problems, milliseconds each, of every sort and pass of which `needed` has none, products of 10 MFLOP
+/// and more also where it has none as large; as of a step that touches as many bytes as the widest of these.
 std::vector<Needed> probes(std::span<const Needed> needed);
 
 }  // namespace rehearse::calibrate

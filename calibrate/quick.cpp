@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "calibrate/fit.hpp"
@@ -33,6 +34,13 @@ Sourced<Q> sourced(const Samples& samples, const Figure<Q>& figure) {
     return {figure.median, source(samples, figure.count, figure.error)};
 }
 
+// The price of a kernel that no step had is no measurement in one.
+std::string scaling(const Sample& sample) {
+    constexpr double seen = 0.005;  // less is not in three digits
+    return std::abs(sample.scaled - 1) < seen ? ""
+                                              : fmt::format(", scaled from its time alone by {:.3g}", sample.scaled);
+}
+
 void apply_compute(DeviceClass& device, const Samples& samples) {
     device.peak[DataType::f32] = sourced(samples, samples.figures.peak);
     device.memory_bandwidth = sourced(samples, samples.figures.memory_bandwidth);
@@ -40,7 +48,7 @@ void apply_compute(DeviceClass& device, const Samples& samples) {
     for (const Sample& sample : samples.compute) {
         device.measured[to_string(sample.problem)] = {
             sample.median, bounded(sample.error), sample.count,
-            fmt::format("{} ({})", source(samples, sample.count, sample.error), sample.backend)};
+            fmt::format("{} ({}){}", source(samples, sample.count, sample.error), sample.backend, scaling(sample))};
     }
     device.efficiencies.clear();
     for (EfficiencyFit& fit : fit_efficiencies(samples.compute, device)) {
@@ -152,6 +160,12 @@ double error_of(const Sample& sample, const std::vector<Sample>& all, const Devi
     }
 }
 
+std::string in_doubt(const std::string& contradiction, const Samples& samples) {
+    if (contradiction.empty()) return "";
+    return fmt::format("{} on {} on {}, as on a host that is busy with other things: calibrate again when it is not",
+                       contradiction, samples.host, samples.date);
+}
+
 std::string source_of(const std::string& where, const Sample& sample) {
     const std::string& place = sample.where.empty() ? where : sample.where;
     if (sample.count == 1) return fmt::format("measured, {}, 1 sample, its spread is not known", place);
@@ -205,9 +219,11 @@ std::string doubt_of_messages(const Samples& samples) {
     };
     std::string found = why(samples.messages);
     if (found.empty()) found = why(samples.across);
-    if (found.empty()) return "";
-    return fmt::format("{} on {} on {}, as on a host that is busy with other things: calibrate again when it is not",
-                       found, samples.host, samples.date);
+    return in_doubt(found, samples);
+}
+
+std::string doubt_of_steps(const Samples& samples, const std::vector<InSituStretch>& stretches) {
+    return in_doubt(contradiction_of_steps(stretches), samples);
 }
 
 }  // namespace rehearse::calibrate

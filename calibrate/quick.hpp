@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "calibrate/in_situ.hpp"
 #include "calibrate/read_samples.hpp"
 #include "calibrate/samples.hpp"
 #include "core/machine.hpp"
@@ -21,6 +22,8 @@ inline constexpr double most_message_error = 1;
 
 /// Why the messages contradict themselves, in words for InSitu::doubt; empty where they do not.
 std::string doubt_of_messages(const Samples& samples);
+/// Likewise of kernels inside training steps, by network.
+std::string doubt_of_steps(const Samples& samples, const std::vector<InSituStretch>& stretches);
 
 /// A machine of one node with one device, to be measured: its class, too, is called `name`.
 Machine machine_of_one(const std::string& name, const std::string& description, Bytes memory);

@@ -20,6 +20,7 @@ struct Sample {
     double error = 0;              // relative standard deviation between samples
     std::int64_t count = 0;        // samples
     Seconds alone{};               // what it takes by itself, where the median is of whole training steps
+    double scaled = 1;             // the median over `alone`, where no step had it: as of kernels like it
     std::vector<Seconds> times{};  // of a file: each of them
     std::string where{};           // of a file: "host7, 2024-05-01"
 };

@@ -126,6 +126,7 @@ struct Measured {
     Machine host;
     std::vector<calibrate::CheckedStep> whole;  // training steps
     std::string json;                           // of the problems by themselves
+    std::string doubt;                          // of kernels inside training steps
 };
 
 // Compute steps by themselves, messages, compute steps in whole training steps, then these themselves.
@@ -174,7 +175,7 @@ Measured measured(const CalibrateOptions& options, const JobRanks& job, const Ma
                             {options.backend, options.algorithm, options.scratch_limit, measuring.tuned},
                             budget,
                             ends};
-    price_in_situ(in_situ, schedules, result.host, samples.compute);
+    result.doubt = calibrate::doubt_of_steps(samples, price_in_situ(in_situ, schedules, result.host, samples.compute));
     result.host = calibrate::apply(known, samples);
     if (!options.quick && !ends()) result.whole = check_in_situ(in_situ, schedules, result.host);
 #endif
@@ -187,7 +188,7 @@ int measure(const CalibrateOptions& options, const JobRanks& job) {
     const LongWork work{of_first};
     Machine known = known_host(options, job.nodes, job.ranks_a_node);
     known.shared_cores = job.shared;
-    auto [samples, host, whole, json] = measured(options, job, known, work);
+    auto [samples, host, whole, json, of_steps] = measured(options, job, known, work);
     const bool partial = job.team.mean(work.interrupted() ? 1 : 0) > 0;
     if (job.team.rank != 0) return work.exit_code(good);
     if (samples.compute.empty()) {
@@ -196,7 +197,7 @@ int measure(const CalibrateOptions& options, const JobRanks& job) {
     }
     if (!whole.empty()) host.in_situ = calibrate::in_situ(whole, samples.host, samples.date);
     const std::string of_messages = calibrate::doubt_of_messages(samples);
-    if (host.in_situ.doubt.empty()) host.in_situ.doubt = of_messages;
+    if (host.in_situ.doubt.empty()) host.in_situ.doubt = of_steps.empty() ? of_messages : of_steps;
     if (!options.samples_out.empty()) replace_file(options.samples_out, json);
     if (!options.plot.empty()) replace_file(options.plot, residual_picture(samples, host, options.plot));
     const Calibration made{samples, host, whole, save(options, host, partial), options.report};
@@ -204,7 +205,7 @@ int measure(const CalibrateOptions& options, const JobRanks& job) {
         report_of(made, {{"models", options.models}, {"plans", options.plans}, {"batches", options.batches}});
     work.mark(report);
     print(report, options.common);
-    const bool doubted = !of_messages.empty() || (!whole.empty() && !host.in_situ.doubt.empty());
+    const bool doubted = !of_messages.empty() || !of_steps.empty() || (!whole.empty() && !host.in_situ.doubt.empty());
     return work.exit_code(doubted ? check_failed : good);
 }
 

@@ -70,8 +70,8 @@ run::Options options_of(const InSituJob& job, int steps) {
 }  // namespace
 
 // A host is faster in some seconds and slower in others: the schedules take turns.
-void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
-                   std::vector<calibrate::Sample>& samples) {
+std::vector<calibrate::InSituStretch> price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
+                                                    const Machine& machine, std::vector<calibrate::Sample>& samples) {
     constexpr int rounds = 5;
     const DeviceClass& device = machine.classes.front();
     const double share = calibrate::share_of_core(machine.shared_cores, job.team.rank);
@@ -88,13 +88,20 @@ void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
             blocks[i].push_back({step, std::move(timeline)});
         }
     }
-    calibrate::InSituSteps own_rank, in_situ;
+    calibrate::InSituSteps in_situ;
+    std::vector<calibrate::InSituStretch> stretches;
     for (std::size_t i = 0; i < schedules.size(); ++i) {
         const int own = class_of(schedules[i], RankIndex{job.team.rank % ranks(schedules[i].mesh)});
+        calibrate::InSituSteps own_rank, of_schedule;
         own_rank.add(schedules[i], schedules[i].classes[static_cast<std::size_t>(own)], std::move(blocks[i]), device);
+        for (const std::string& text : kernels::Communicator::world().all_gather(own_rank.text())) {
+            in_situ.add(text);
+            of_schedule.add(text);
+        }
+        stretches.push_back({schedules[i].network.name, calibrate::stretch_in_steps(samples, of_schedule.times())});
     }
-    for (const std::string& text : kernels::Communicator::world().all_gather(own_rank.text())) in_situ.add(text);
     calibrate::put_in_situ(samples, in_situ.times());
+    return stretches;
 }
 
 std::vector<calibrate::CheckedStep> check_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,

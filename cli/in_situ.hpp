@@ -8,6 +8,7 @@
 
 #include "bench/team.hpp"
 #include "calibrate/checked_steps.hpp"
+#include "calibrate/in_situ.hpp"
 #include "calibrate/samples.hpp"
 #include "cli/report.hpp"
 #include "core/machine.hpp"
@@ -30,9 +31,9 @@ struct InSituJob {
 /// What each rank computes of each schedule, all ranks at the same time and without communication, gives `samples` the
 /// times that their problems take there, stretched to the rank of a class that takes longest in each step; of ranks
 /// that share cores, what they would take on a core of their own. `machine` knows what problems take by themselves, and
-/// who shares cores.
-void price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules, const Machine& machine,
-                   std::vector<calibrate::Sample>& samples);
+/// who shares cores. Says how much longer each schedule's kernels take there, the same on all ranks.
+std::vector<calibrate::InSituStretch> price_in_situ(const InSituJob& job, const std::vector<Schedule>& schedules,
+                                                    const Machine& machine, std::vector<calibrate::Sample>& samples);
 
 /// Trains each schedule on all ranks, and predicts it on `machine` (rank 0). On other ranks the rows have no
 /// prediction. BackendError without SimGrid.

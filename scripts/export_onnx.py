@@ -35,6 +35,14 @@ def leave_out(network):
     for module in out:
         module.training = False
 
+def padding(network):
+    """Rows of tables that PyTorch leaves as they are (padding_idx), by their names; ONNX has no such rows: says so."""
+    rows = [f"{name}.weight:{module.padding_idx}" for name, module in network.named_modules()
+            if getattr(module, "padding_idx", None) is not None]
+    if rows:
+        print("trained like all others, as ONNX knows no padding_idx: rows", *rows, file=sys.stderr)
+    return {"padding": ",".join(rows)} if rows else {}
+
 def export(network, inputs, path, opset=16, weights=False, said=()):
     """Writes `network`, with `weights` or without; `said`: pairs of a key and a value for the file's metadata."""
     axes, forward = {f"input{i}": {0: "batch"} for i in range(len(inputs))}, network.forward
@@ -50,7 +58,7 @@ def export(network, inputs, path, opset=16, weights=False, said=()):
         for module, state in kept.items():
             module.__dict__ = state
     said = {"parameters": sum(each.numel() for each in network.parameters()),
-            "buffers": ",".join(name for name, _ in network.named_buffers()), **dict(said)}
+            "buffers": ",".join(name for name, _ in network.named_buffers()), **padding(network), **dict(said)}
     with open(path, "ab") as file:  # what follows a message of protobuf is further fields of it
         file.write(b"".join(() if weights else (initializer(*each) for each in network.state_dict().items())))
         file.write(b"".join(field(14, field(1, f"rehearse.{key}".encode()) + field(2, str(said[key]).encode())) for key in said))

@@ -95,6 +95,10 @@ void OnnxGraph::read() {
         for_training_ = for_training_ || (trains(node) && !(folded && node.op_type() == "Dropout"));
     tells_copies_ = tells_copies();
     for (const auto& entry : model_.metadata_props()) {
+        if (entry.key() == "rehearse.padding") {
+            ++notes_[fmt::format("rows of padding are trained like all others, which PyTorch leaves as they are: {}",
+                                 entry.value())];
+        }
         if (entry.key() != "rehearse.buffers") continue;
         for_training_ = says_buffers_ = true;
         for (const std::string_view name : rehearse::split(entry.value(), ',')) buffers_.emplace(name);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "calibrate/shared_cores.hpp"
 #include "core/error.hpp"
@@ -111,13 +112,57 @@ TEST(InSitu, OfTwoNetworksIsTheMeanOfBoth) {
 TEST(InSitu, StretchesWhatNoStepHasAsOthersOfItsKindAndPass) {
     InSituSteps steps;
     add(steps, timeline_of({{1e-3, 5e-3, 3e-3}}));
-    std::vector<Sample> samples{sample({Activation{Nonlinearity::relu, {300}}, Pass::forward, 4}, 1e-4),
-                                sample({Activation{Nonlinearity::relu, {300}}, Pass::backward_data, 4}, 1e-4),
+    std::vector<Sample> samples{sample({Activation{Nonlinearity::relu, {300}}, Pass::forward, 4}, 1e-3),
+                                sample({Activation{Nonlinearity::relu, {300}}, Pass::backward_data, 4}, 1e-3),
                                 sample(first, 1e-3), sample(second, 4e-3)};
     put_in_situ(samples, steps.times());
-    EXPECT_NEAR(samples[0].median.value, 1e-4 * (2e-3 + 5e-3) / (1e-3 + 4e-3), 1e-15);
+    EXPECT_NEAR(samples[0].median.value, 1e-3 * (2e-3 + 5e-3) / (1e-3 + 4e-3), 1e-15);
+    EXPECT_EQ(samples[0].alone, Seconds{1e-3});
+    EXPECT_NEAR(samples[0].scaled, 1.4, 1e-12);
+    // Ratios of 2 and 1.25 where 1.4 is taken.
+    EXPECT_NEAR(samples[0].error, std::hypot(std::log(2 / 1.4), std::log(1.25 / 1.4)) / std::sqrt(2), 1e-12);
     EXPECT_EQ(samples[0].count, 7);
-    EXPECT_EQ(samples[1].median, Seconds{1e-4});  // nothing is known of this pass
+    EXPECT_EQ(samples[1].median, Seconds{1e-3});  // nothing is known of this pass
+    EXPECT_EQ(samples[1].scaled, 1);
+    EXPECT_EQ(samples[2].scaled, 1);  // it was seen
+}
+
+// Kernels of 2 and 4 us take 10 us more where the code is cold: so does, with what it misses itself, a kernel of 6 ms,
+// and not five times its own. The nearest is that of 4 us, 10 us for a size of eight are 80 us.
+TEST(InSitu, AddsToALongKernelNoMoreThanEightTimesWhatWasMissingInAShortOne) {
+    InSituSteps steps;
+    add(steps, timeline_of({{12e-6, 14e-6, 12e-6}}));
+    std::vector<Sample> samples{sample(first, 2e-6), sample(second, 4e-6),
+                                sample({Activation{Nonlinearity::relu, {9000}}, Pass::forward, 4}, 6e-3),
+                                sample({Activation{Nonlinearity::relu, {300}}, Pass::forward, 4}, 15e-6)};
+    put_in_situ(samples, steps.times());
+    EXPECT_NEAR(samples[2].median.value, 6e-3 + 80e-6, 1e-12);
+    EXPECT_NEAR(samples[2].error, std::log(1 + 80e-6 / 6e-3), 1e-9) << "nothing else says how far that goes";
+    EXPECT_NEAR(samples[3].median.value, 15e-6 * (12 + 14) / (2 + 4), 1e-12) << "as near as this they are alike";
+}
+
+// Two networks that do not take twice as long in steps, nor 1.5 times as much longer than each other.
+TEST(InSitu, IsContradictedByStepsThatTakeMuchLonger) {
+    EXPECT_EQ(contradiction_of_steps({}), "");
+    EXPECT_EQ(contradiction_of_steps({{"lenet5", 1.3}, {"resnet32", 1.8}, {"mlp", 0}}), "");
+    EXPECT_EQ(contradiction_of_steps({{"lenet5", 1.3}, {"resnet32", 4.6}}),
+              "kernels of resnet32 took 4.6 times as long in training steps as by themselves");
+    EXPECT_EQ(
+        contradiction_of_steps({{"lenet5", 1.1}, {"resnet32", 1.9}}),
+        "kernels took 1.9 times as long in training steps of resnet32 as by themselves, and 1.1 times in those of "
+        "lenet5");
+}
+
+// The median of those of 100 us and more: of two it says nothing.
+TEST(InSitu, StretchIsOfLongKernels) {
+    const std::map<std::string, InSituTimes> times{{to_string(first), {6e-3, 0, 2, 8}},
+                                                   {to_string(second), {5e-3, 0, 1, 4}}};
+    std::vector<Sample> samples{sample(first, 1e-3), sample(second, 1e-3)};
+    EXPECT_EQ(stretch_in_steps(samples, times), 0);
+    samples.push_back(sample(second, 2.5e-3));
+    EXPECT_NEAR(stretch_in_steps(samples, times), 3, 1e-12);  // of 3, 5 and 2
+    samples[0].median = Seconds{99e-6};
+    EXPECT_EQ(stretch_in_steps(samples, times), 0);
 }
 
 // Medians of 2, 6 and 4 ms over three blocks, of which that of 18 ms is in the middle.

@@ -27,6 +27,32 @@ TEST(Probes, AreOfWhatNoNetworkHas) {
     EXPECT_TRUE(probes(all).empty()) << "each sort and pass is there now";
 }
 
+// LeNet's product of 32 rows has the sort of a transformer's, and says nothing of how fast that is.
+TEST(Probes, AreOfLargeProductsWhereTheNetworksHaveSmallOnes) {
+    const Needed small{parse_problem("matmul:n32m1n10k84:bias:f32:forward"), Bytes{1e6}};
+    const Needed large{parse_problem("matmul:n8m144n768k192:bias:f32:forward"), Bytes{1e6}};
+    const std::string probe = "matmul:n2m128n1024k2048:bias:f32:forward";
+    EXPECT_THAT(names(probes({&small, 1})), testing::Contains(probe));
+    EXPECT_THAT(names(probes({&large, 1})), testing::Not(testing::Contains(probe)));
+    const std::string few_rows = "matmul:n2m1n1000k1024:bias:f32:forward";
+    EXPECT_THAT(names(probes({&large, 1})), testing::Contains(few_rows));
+}
+
+TEST(Probes, HaveCellsReductionsAndFunctionsInEveryPass) {
+    const std::vector<std::string> all = names(probes({}));
+    for (const std::string pass : {"forward", "backward_data", "backward_weights"}) {
+        EXPECT_THAT(all, testing::Contains("recurrent:n8t16c128h128d1:lstm:bias:f32:" + pass));
+        EXPECT_THAT(all, testing::Contains("recurrent:n16t24c128h256d1:gru:bias:resetafter:f32:" + pass));
+    }
+    for (const std::string pass : {"forward", "backward_data"}) {
+        EXPECT_THAT(all, testing::Contains("reduction:n4:128x512:mean:axes0:f32:" + pass));
+        EXPECT_THAT(all, testing::Contains("reduction:n4:128x512:max:axes0:f32:" + pass));
+        EXPECT_THAT(all, testing::Contains("elementwise:n2:64x784:elu:in64x784:f32:" + pass));
+    }
+    const Needed sum{parse_problem("elementwise:n2:9:add:in9+9:f32:forward"), Bytes{1e6}};
+    EXPECT_THAT(names(probes({&sum, 1})), testing::Contains("elementwise:n2:64x784:elu:in64x784:f32:forward"));
+}
+
 // Nothing takes a core longer than some milliseconds, so that a short calibration stays short.
 TEST(Probes, AreSmall) {
     for (const Needed& each : probes({})) {

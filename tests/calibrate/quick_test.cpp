@@ -166,6 +166,22 @@ TEST(Doubt, IsOfMessagesWhoseTimesScatter) {
     EXPECT_THAT(doubt_of_messages(samples), StartsWith("messages of one size took times that differ by 145 %"));
 }
 
+TEST(Doubt, IsOfNetworksWhoseKernelsTakeMuchLongerInSteps) {
+    EXPECT_EQ(doubt_of_steps(planted(), {{"resnet32", 1.2}}), "");
+    EXPECT_THAT(doubt_of_steps(planted(), {{"resnet32", 4.6}}),
+                testing::AllOf(StartsWith("kernels of resnet32 took 4.6 times as long"),
+                               HasSubstr("on node7 on 2024-05-01"), HasSubstr("calibrate again")));
+}
+
+// A price that was scaled is no measurement in a step.
+TEST(Apply, SaysOfWhatNoStepHadByHowMuchItWasScaled) {
+    Samples samples = planted();
+    samples.compute[0].scaled = 1.25;
+    const Machine host = apply(two_cores(), samples);
+    EXPECT_THAT(price(relu(10), host.classes[0]).source, HasSubstr("(onednn), scaled from its time alone by 1.25"));
+    EXPECT_THAT(price(relu(20), host.classes[0]).source, testing::EndsWith("(onednn)"));
+}
+
 // Whatever is measured is a file that can be read again.
 TEST(Apply, BoundsErrorsToWhatAMachineFileMayHold) {
     Samples samples = planted();

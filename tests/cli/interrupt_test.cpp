@@ -164,7 +164,7 @@ TEST_F(Interrupt, CalibrateKeepsWhatItHasBeside) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     const Ended ended = end({"calibrate", "--quick", "--tune", "off", "--model", "lenet5", "--batch", "1", "--budget",
                              "30", "--machine-out", "host.toml", "--format", "json"},
-                            "kernels", 100, SIGINT);
+                            "kernels", 300, SIGINT);  // behind a round of all, probes too
     EXPECT_EQ(ended.code, 130);
     EXPECT_EQ(Json::parse(ended.out)["partial"], true);
     EXPECT_THAT(Program::read("host.partial.toml"), HasSubstr("rehearse.machine/1"));

@@ -237,6 +237,19 @@ TEST(Given, ATableThatNobodyTrainsIsNoWeight) {
     EXPECT_THAT(given(network, 1).fixed.at(0), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
+TEST(Given, RowsOfPaddingAreTrainedAndANoteSaysSo) {
+    OnnxFile file({-1, 3}, 13);
+    file.node("Relu", {"x"}, "y");
+    EXPECT_TRUE(imported(file).notes.empty());
+    auto& entry = *file.model.add_metadata_props();
+    entry.set_key("rehearse.padding");
+    entry.set_value("words.weight:0");
+    const Network network = imported(file);
+    ASSERT_EQ(network.notes.size(), 1U);
+    EXPECT_THAT(network.notes[0],
+                testing::AllOf(testing::HasSubstr("trained like all others"), testing::HasSubstr("words.weight:0")));
+}
+
 namespace {
 
 // Both branches of an If make something of "x".

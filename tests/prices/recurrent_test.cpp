@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
 #include "models/models.hpp"
 
 namespace rehearse {
@@ -36,6 +41,46 @@ TEST(RecurrentPrice, OfTheWeightsGradientHasOneKernelForAllSteps) {
     const RecurrentPrice price = recurrent_price(op, Pass::backward_weights, 4, DataType::f32, plain());
     const double states = 2.0 * 40 * 128 * 384 / 1e12;  // arithmetic is longer than 4 x (40 x 512 + 128 x 384) bytes
     EXPECT_NEAR(price.steps.time.value, 2 * (states + 1e-5), 1e-12);
+}
+
+// Gates are no product: beside products in TF32, of which the device has no figures but the peak, they are what they
+// are in f32.
+TEST(RecurrentPrice, InTf32HasGatesInF32) {
+    DeviceClass device = plain();
+    device.peak[DataType::tf32] = {FlopRate{1e30}, "a test"};
+    const Recurrent op{.cell = "lstm", .steps = 10, .inputs = 64, .hidden = 128, .bias = false};
+    const double read = 4.0 * (4 * 128 + 128 * 512 + 4 * 512) / 1e11, gates = 4.0 * 3 * 4 * 512 / 1e11;
+    const RecurrentPrice price = recurrent_price(op, Pass::forward, 4, DataType::tf32, device);
+    EXPECT_NEAR(price.steps.time.value, 10 * (read + gates + 2e-5), 1e-12);
+    device.peak[DataType::f32].value = FlopRate{1e9};  // so slow that arithmetic is what gates wait for
+    const double slow = 10 * (read + 4.0 * 512 * flops(Add{.shape = {1}, .inputs = 2}, Pass::forward, 1).value / 1e9);
+    EXPECT_NEAR(recurrent_price(op, Pass::forward, 4, DataType::tf32, device).steps.time.value, slow + 2e-4, 1e-12);
+}
+
+// A host's own kernels: cells that take three times as long as products and gates would, in one pass.
+TEST(RecurrentPrice, OfADeviceWithMeasuredCellsIsByTheirRatio) {
+    DeviceClass device = plain();
+    const auto cells = [](std::string cell, std::int64_t hidden) {
+        return Recurrent{.cell = std::move(cell), .steps = 10, .inputs = 64, .hidden = hidden, .bias = false};
+    };
+    const auto whole = [&](const Recurrent& op, Pass pass) {
+        return recurrent_price(op, pass, 4, DataType::f32, device).whole();
+    };
+    const Seconds before = whole(cells("lstm", 96), Pass::forward).time;
+    const Seconds backward = whole(cells("lstm", 96), Pass::backward_data).time;
+    const Seconds gru = whole(cells("gru", 96), Pass::forward).time;
+    std::map<std::string, Measured> measured;
+    for (const std::int64_t hidden : {64, 128}) {
+        const Problem problem{cells("lstm", hidden), Pass::forward, 4, DataType::f32};
+        measured[to_string(problem)] = {3 * whole(cells("lstm", hidden), Pass::forward).time, 0.01, 7, "a test"};
+    }
+    device.measured.insert(measured.begin(), measured.end());
+    const Price after = whole(cells("lstm", 96), Pass::forward);
+    EXPECT_NEAR(after.time / before, 3, 1e-9);
+    EXPECT_NEAR(after.error, 0.4 / std::sqrt(3), 1e-9);  // they agree: one part in three is what others say
+    EXPECT_NE(after.source.find("as 2 measured cells take"), std::string::npos);
+    EXPECT_NEAR(whole(cells("gru", 96), Pass::forward).time / gru, 3, 1e-9) << "nothing nearer was measured";
+    EXPECT_EQ(whole(cells("lstm", 96), Pass::backward_data).time, backward);
 }
 
 // DeepBench's own row (V100, f32, da81ba7): an LSTM of 2048, batch 64, 25 steps, 5,570 microseconds forward, of its
