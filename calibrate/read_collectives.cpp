@@ -60,6 +60,10 @@ public:
                 samples_.skipped.push_back(fmt::format("{}: the text ends within this row: cut off", here));
                 return;
             }
+            if (titled("Barrier")) {  // its rows are times alone: none of them is a size
+                if (number_of(words[0])) samples_.skipped.push_back(fmt::format("{}: a barrier moves no bytes", here));
+                return;
+            }
             if (words.size() < 2) return;
             const auto size = number_of(words[0]), value = number_of(words[1]);
             if (!size || !(*size > 0)) return;

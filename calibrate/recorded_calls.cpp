@@ -27,6 +27,17 @@ constexpr std::array spellings{Spelling{"conv_transpose", CallFamily::transposed
                                Spelling{"batchnorm", CallFamily::batch_norm},
                                Spelling{"layer_norm", CallFamily::layer_norm},
                                Spelling{"layernorm", CallFamily::layer_norm},
+                               Spelling{"group_norm", CallFamily::normalization},
+                               Spelling{"groupnorm", CallFamily::normalization},
+                               Spelling{"instance_norm", CallFamily::normalization},
+                               Spelling{"instancenorm", CallFamily::normalization},
+                               Spelling{"rms_norm", CallFamily::normalization},
+                               Spelling{"rmsnorm", CallFamily::normalization},
+                               Spelling{"lstm", CallFamily::recurrent},
+                               Spelling{"::gru", CallFamily::recurrent},
+                               Spelling{"::rnn_", CallFamily::recurrent},
+                               Spelling{"_rnn", CallFamily::recurrent},
+                               Spelling{"rnnbackward", CallFamily::recurrent},
                                Spelling{"pool", CallFamily::pool},
                                Spelling{"embedding", CallFamily::embedding},
                                Spelling{"cross_entropy", CallFamily::loss},
@@ -37,12 +48,20 @@ constexpr std::array spellings{Spelling{"conv_transpose", CallFamily::transposed
                                Spelling{"scaled_dot_product", CallFamily::attention},
                                Spelling{"scaleddotproduct", CallFamily::attention},
                                Spelling{"flash_attn", CallFamily::attention},
+                               Spelling{"flashattn", CallFamily::attention},
                                Spelling{"dropout", CallFamily::dropout},
                                Spelling{"relu", CallFamily::activation},
                                Spelling{"gelu", CallFamily::activation},
                                Spelling{"tanh", CallFamily::activation},
                                Spelling{"sigmoid", CallFamily::activation},
                                Spelling{"silu", CallFamily::activation},
+                               Spelling{"elu", CallFamily::activation},
+                               Spelling{"clamp", CallFamily::activation},
+                               Spelling{"hardswish", CallFamily::activation},
+                               Spelling{"softplus", CallFamily::activation},
+                               Spelling{"softsign", CallFamily::activation},
+                               Spelling{"shrink", CallFamily::activation},
+                               Spelling{"mish", CallFamily::activation},
                                Spelling{"softmax", CallFamily::softmax},
                                Spelling{"threshold", CallFamily::activation},
                                Spelling{"::cat", CallFamily::concat},
@@ -72,6 +91,32 @@ bool ends_in(std::string_view name, std::string_view operation) {
     return name == operation || (name.starts_with(operation) && name.substr(operation.size()) == "_");
 }
 
+// Functions of an Elementwise that a framework calls an activation.
+constexpr std::array<std::string_view, 19> activations{
+    "clip",      "relu",     "leakyrelu", "prelu",    "thresholdedrelu", "hardsigmoid", "hardswish", "shrink",
+    "sigmoid",   "tanh",     "silu",      "softplus", "softsign",        "elu",         "selu",      "celu",
+    "quickgelu", "gelutanh", "mish"};
+// ... and those that PyTorch has under the same name.
+constexpr std::array<std::string_view, 13> arithmetic{"mul",        "div", "sub", "rsub", "neg", "pow",  "sqrt",
+                                                      "reciprocal", "exp", "log", "erf",  "abs", "where"};
+
+// "mul" of "aten::mul_" and of "MulBackward0"; empty of what is no such function.
+std::string_view function_of(std::string_view name) {
+    for (const std::string_view function : arithmetic) {
+        if (name.starts_with("aten::") && ends_in(name.substr(6), function)) return function;
+        const bool begins = name.size() > function.size() && std::tolower(name.front()) == function.front() &&
+                            name.substr(1).starts_with(function.substr(1));
+        if (begins && name.substr(function.size()).starts_with("Backward")) return function;
+    }
+    return {};
+}
+
+CallFamily family_of_function(std::string_view function) {
+    if (function == "add") return CallFamily::add;
+    if (std::ranges::find(activations, function) != activations.end()) return CallFamily::activation;
+    return std::ranges::find(arithmetic, function) != arithmetic.end() ? CallFamily::arithmetic : CallFamily::other;
+}
+
 struct FamilyOfOp {
     CallFamily operator()(const Conv&) const { return CallFamily::convolution; }
     CallFamily operator()(const ConvTranspose&) const { return CallFamily::transposed_convolution; }
@@ -89,6 +134,9 @@ struct FamilyOfOp {
     CallFamily operator()(const Concat&) const { return CallFamily::concat; }
     CallFamily operator()(const Softmax&) const { return CallFamily::softmax; }
     CallFamily operator()(const Flatten&) const { return CallFamily::movement; }
+    CallFamily operator()(const Recurrent&) const { return CallFamily::recurrent; }
+    CallFamily operator()(const Normalization&) const { return CallFamily::normalization; }
+    CallFamily operator()(const Elementwise& op) const { return family_of_function(op.function); }
     CallFamily operator()(const auto&) const { return CallFamily::other; }
 };
 
@@ -150,6 +198,15 @@ struct Agrees {
         if (shapes.empty() || shapes[0].size() != 4) return Agreement::unknown;
         return same(product_of(shapes[0]), batch * op.queries * query_width(op));
     }
+    // {batch, steps, inputs}, or steps first.
+    Agreement operator()(const Recurrent& op) const {
+        if (shapes.empty() || shapes[0].size() != 3) return Agreement::unknown;
+        return same(product_of(shapes[0]), batch * op.steps * op.inputs);
+    }
+    Agreement operator()(const Normalization& op) const {
+        if (shapes.empty() || shapes[0].empty()) return Agreement::unknown;
+        return same(product_of(shapes[0]), batch * elements(op.shape));
+    }
     Agreement operator()(const auto&) const { return Agreement::unknown; }
 };
 
@@ -167,6 +224,7 @@ CallFamily family_of(std::string_view full) {
     const std::string_view name = short_name(full);
     if (ends_in(name, "aten::add") || name.starts_with("AddBackward")) return CallFamily::add;
     if (name == "aten::mm" || name == "aten::matmul" || name.starts_with("MmBackward")) return CallFamily::product;
+    if (!function_of(name).empty()) return CallFamily::arithmetic;
     if (name == "aten::mean" || name.starts_with("MeanBackward")) return CallFamily::pool;
     std::string lower(name);
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -177,6 +235,11 @@ CallFamily family_of(std::string_view full) {
         return family;
     }
     return CallFamily::other;
+}
+
+bool says_function(const Op& op, std::string_view name) {
+    const auto* of = std::get_if<Elementwise>(&op);
+    return of != nullptr && of->function == function_of(short_name(name));
 }
 
 Shapes shapes_in(std::string_view text) {

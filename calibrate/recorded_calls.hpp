@@ -24,12 +24,15 @@ enum class CallFamily : std::uint8_t {
     embedding,
     loss,
     attention,
+    recurrent,
+    normalization,  // of groups, of instances, by the root of mean squares
     activation,
     add,
     dropout,
     concat,
     softmax,
-    movement,  // views, copies, transpositions
+    arithmetic,  // of each element by itself; which function, says_function
+    movement,    // views, copies, transpositions
     other
 };
 constexpr bool is_anchor(CallFamily family) { return family < CallFamily::activation; }
@@ -37,6 +40,8 @@ constexpr bool is_anchor(CallFamily family) { return family < CallFamily::activa
 CallFamily family_of(const Op& op);
 /// Of an operator of the forward pass, "aten::conv2d", or a node of the backward pass, "ConvolutionBackward0".
 CallFamily family_of(std::string_view name);
+/// Whether a call of arithmetic computes the function that an operator of arithmetic does, "aten::mul_" of a "mul".
+bool says_function(const Op& op, std::string_view name);
 /// "autograd::engine::evaluate_function: ConvolutionBackward0" without what every node begins with.
 std::string_view short_name(std::string_view name);
 

@@ -13,6 +13,7 @@
 #include "calibrate/in_situ.hpp"
 #include "calibrate/quick.hpp"
 #include "core/error.hpp"
+#include "prices/prices.hpp"
 
 namespace rehearse::calibrate {
 
@@ -56,12 +57,88 @@ std::int64_t hosts_of(const RecordedCollective& collective, std::int64_t job, st
     return even ? std::ssize(nodes) : collective.ranks;
 }
 
+bool is_backward(Pass pass) { return pass == Pass::backward_data || pass == Pass::backward_weights; }
+
+// All of a schedule's computations, those that a recording has no call of among them.
+struct Completed {
+    std::vector<Event> more;               // of the latter
+    std::map<std::string, double> errors;  // of problems that no layer with a call has, relative
+    double once = 0;                       // seconds of each computation once, medians
+    double step = 0;                       // ... as many times as a step has it
+};
+
+std::map<std::string, double> medians_by_step(const Timeline& timeline) {
+    std::map<std::string, std::vector<double>> seconds;
+    for (const Event& event : timeline.events) {
+        if (event.stream == Stream::compute && event.iteration > 0)
+            seconds[event.step].push_back((event.end - event.start).value);
+    }
+    std::map<std::string, double> medians;
+    for (auto& [step, times] : seconds) medians[step] = median(std::move(times));
+    return medians;
+}
+
+// Of passes that the recording has calls of at all: a profile of forward passes says nothing of the others.
+Completed completed(const MatchedRecording& recording, const RankClass& steps, const DeviceClass& device) {
+    Completed made;
+    const std::map<std::string, double> medians = medians_by_step(recording.timeline);
+    std::map<std::string, double> known;  // by problem
+    bool goes_back = false;
+    for (const Step& step : steps.steps) {
+        const auto found = medians.find(step.name);
+        const Problem* const problem = problem_of(step);
+        if (problem == nullptr || found == medians.end()) continue;
+        known.emplace(to_string(*problem), found->second);
+        goes_back = goes_back || is_backward(problem->pass);
+    }
+    int iterations = 0;
+    for (const Event& event : recording.timeline.events) iterations = std::max(iterations, event.iteration);
+    for (const Step& step : steps.steps) {
+        const Problem* const problem = problem_of(step);
+        if (problem == nullptr) continue;
+        const double times = problem->pass == Pass::update ? 1 : recording.passes;
+        const auto found = medians.find(step.name);
+        double seconds = found == medians.end() ? 0 : found->second;
+        if (found == medians.end() && problem->pass != Pass::update && (goes_back || !is_backward(problem->pass))) {
+            const auto same = known.find(to_string(*problem));
+            const Price own = same == known.end() ? price(*problem, device) : Price{};
+            seconds = same == known.end() ? own.time.value : same->second;
+            if (same == known.end()) made.errors.emplace(to_string(*problem), own.error);
+            for (int iteration = 1; seconds > 0 && iteration <= iterations; ++iteration) {
+                Event& event = made.more.emplace_back();
+                event.step = step.name;
+                event.iteration = iteration;
+                event.end = Seconds{seconds};
+            }
+        }
+        made.once += seconds;
+        made.step += seconds * times;
+    }
+    return made;
+}
+
 }  // namespace
+
+double stretch_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device) {
+    const Completed whole = completed(recording, schedule.classes.front(), device);
+    return whole.step > 0 ? recording.computing() / whole.step : 1;
+}
 
 std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device) {
     const RankClass& steps = schedule.classes.front();
+    const Completed whole = completed(recording, steps, device);
+    const double stretch = whole.step > 0 ? recording.computing() / whole.step : 1;
     InSituSteps in_situ;
-    in_situ.add(schedule, steps, recording.timeline, device, Seconds{recording.computing()});
+    const auto add_times = [&](const Timeline& timeline) {
+        in_situ.add(schedule, steps, timeline, device, Seconds{whole.once * stretch});
+    };
+    if (whole.more.empty()) {
+        add_times(recording.timeline);
+    } else {
+        Timeline timeline = recording.timeline;
+        timeline.events.insert(timeline.events.end(), whole.more.begin(), whole.more.end());
+        add_times(timeline);
+    }
     std::map<std::string, Problem> problems;
     const auto add = [&](const Problem& problem) { problems.emplace(to_string(problem), problem); };
     for (const Step& step : steps.steps) {
@@ -79,6 +156,8 @@ std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule&
         sample.median = Seconds{times.seconds / times.places};
         // A few steps of a busy host say that a price of microseconds is uncertain, not that it is off twentyfold.
         sample.error = std::min(times.error / times.seconds, most_error);
+        if (const auto own = whole.errors.find(name); own != whole.errors.end())
+            sample.error = std::min(own->second, most_error);
         sample.count = static_cast<std::int64_t>(times.samples);
         samples.push_back(std::move(sample));
     }

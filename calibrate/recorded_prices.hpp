@@ -13,9 +13,14 @@
 namespace rehearse::calibrate {
 
 /// What the steps' problems took. All are stretched alike so that they add up to what a step computes (InSituSteps):
-/// what no layer was found for, and the time between operators, then is in them. InputError where the device has no
+/// what no layer was found for, and the time between operators, then is in them. Layers that no call was found for are
+/// among them, with the price that the device had for them or for their problem's other layers: what they took is in
+/// the step already. InputError where the device has no
 /// figures that sums of gradients could be told from kernels by.
 std::vector<Sample> prices_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device);
+
+/// By how much prices are stretched.
+double stretch_of(const MatchedRecording& recording, const Schedule& schedule, const DeviceClass& device);
 
 /// `machine` with these prices as measured, with the share of the roofline that the optimizer reached, for buckets of
 /// other sizes, and with the steps' spread (0: of too few steps). InputError where it has several device classes.

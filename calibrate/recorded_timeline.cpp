@@ -48,6 +48,7 @@ public:
     MatchedRecording build() {
         result_.steps = std::ssize(matched_);
         result_.by_shape = matched_.front().match->by_shape;
+        result_.passes = matched_.front().match->passes;
         std::map<const Recording*, int> iterations;  // from 1: the warm-up is 0
         const auto before = [](const Event& a, const Event& b) {
             return std::tuple(a.iteration, a.rank, a.start.value) < std::tuple(b.iteration, b.rank, b.start.value);
@@ -102,9 +103,9 @@ private:
     }
 
     // A step of the schedule is one event, though several calls are of it.
-    void put(const Event& call, const Step& step, double share) {
+    void put(const Event& call, const Step& step, int pass, double share) {
         const Seconds length = (call.end - call.start) * share;
-        const auto [place, is_new] = merged_.try_emplace(&step, call);
+        const auto [place, is_new] = merged_.try_emplace({&step, pass}, call);
         Event& event = place->second;
         if (!is_new) {
             event.end += length;
@@ -112,6 +113,7 @@ private:
         }
         const auto& compute = std::get<Compute>(step.action);
         event.step = step.name;
+        event.micro_batch = pass;
         event.layer = network().layers[at(compute.layer)].name;
         event.pass = to_string(compute.problem.pass);
         event.flops = flops(compute.problem.op, compute.problem.pass, compute.problem.batch);
@@ -150,11 +152,12 @@ private:
                 add_wait(recording.name_of(call), made);
             } else if (call.part == RecordedCall::Part::update) {
                 shares.update += seconds(call.busy);
-            } else if (match.layer[i] != no_layer && add_layer_call(step, call, match.layer[i], made)) {
+            } else if (match.layer[i] != no_layer && add_layer_call(step, call, match.layer[i], match.pass[i], made)) {
                 shares.layers += seconds(call.busy);
             } else {
                 shares.unmatched += seconds(call.busy);
-                add_alone(recording.name_of(call), call.part, made);
+                shares.beside += seconds(call.gap);
+                add_alone(recording.name_of(call), call, made);
             }
         }
         for (auto& [of, made] : merged_) result_.timeline.events.push_back(std::move(made));
@@ -169,19 +172,19 @@ private:
         shares_.push_back(shares);
     }
 
-    bool add_layer_call(const StepCalls& step, const RecordedCall& call, int index, const Event& made) {
+    bool add_layer_call(const StepCalls& step, const RecordedCall& call, int index, int pass, const Event& made) {
         const LayerSteps& of = steps_[at(index)];
         if (call.part == RecordedCall::Part::forward) {
             if (of.forward == nullptr) return false;
-            put(made, *of.forward, 1);
+            put(made, *of.forward, pass, 1);
             return true;
         }
         if (of.data == nullptr && of.weights == nullptr) return false;
         const double weights = of.data == nullptr      ? 1
                                : of.weights == nullptr ? 0
                                                        : weights_share(*step.recording, call, index);
-        if (weights < 1) put(made, *of.data, 1 - weights);
-        if (weights > 0) put(made, *of.weights, weights);
+        if (weights < 1) put(made, *of.data, pass, 1 - weights);
+        if (weights > 0) put(made, *of.weights, pass, weights);
         return true;
     }
 
@@ -215,14 +218,15 @@ private:
         result_.timeline.events.push_back(std::move(made));
     }
 
-    void add_alone(std::string_view name, RecordedCall::Part part, Event made) {
+    void add_alone(std::string_view name, const RecordedCall& call, Event made) {
         made.step = short_name(name);
-        made.pass = to_string(part);
+        made.pass = to_string(call.part);
         UnmatchedCalls& calls = unmatched_[{made.step, made.pass}];
         calls.name = made.step;
         calls.pass = made.pass;
         ++calls.calls;
-        calls.seconds += (made.end - made.start).value;
+        calls.seconds += seconds(call.busy);
+        calls.idle += seconds(call.gap);
         result_.timeline.events.push_back(std::move(made));
     }
 
@@ -281,17 +285,19 @@ private:
     }
 
     void add_shares() {
-        for (const auto part :
-             {&RecordedShares::step, &RecordedShares::layers, &RecordedShares::update, &RecordedShares::unmatched,
-              &RecordedShares::gaps, &RecordedShares::exposed, &RecordedShares::loader, &RecordedShares::collective}) {
+        for (const auto part : {&RecordedShares::step, &RecordedShares::layers, &RecordedShares::update,
+                                &RecordedShares::unmatched, &RecordedShares::gaps, &RecordedShares::beside,
+                                &RecordedShares::exposed, &RecordedShares::loader, &RecordedShares::collective}) {
             result_.shares.*part = median_of(part);
         }
         for (auto& [key, calls] : unmatched_) {
             calls.seconds /= static_cast<double>(matched_.size());
+            calls.idle /= static_cast<double>(matched_.size());
             calls.calls = (calls.calls + std::ssize(matched_) / 2) / std::ssize(matched_);
             result_.unmatched.push_back(calls);
         }
-        std::ranges::stable_sort(result_.unmatched, std::greater{}, &UnmatchedCalls::seconds);
+        std::ranges::stable_sort(result_.unmatched, std::greater{},
+                                 [](const UnmatchedCalls& calls) { return calls.seconds + calls.idle; });
     }
 
     void add_layers() {
@@ -309,7 +315,7 @@ private:
                 of.backward.resize(matched_.size());
                 const bool forward = step.call(i).part == RecordedCall::Part::forward;
                 (forward ? of.forward : of.backward)[k] += seconds(step.call(i).busy + step.call(i).gap);
-                if (k == 0 && forward) add_name(of.calls, step.name(i));
+                if (k == 0 && forward && match->pass[i] == 0) add_name(of.calls, step.name(i));
             }
         }
         for (auto& [index, of] : sums) {
@@ -331,7 +337,7 @@ private:
     std::vector<Matched> matched_;
     std::vector<LayerSteps> steps_;
     std::vector<RecordedShares> shares_;
-    std::map<const Step*, Event> merged_;  // of the step that is being added
+    std::map<std::pair<const Step*, int>, Event> merged_;  // of the step that is being added
     std::map<std::pair<std::string, std::string>, UnmatchedCalls> unmatched_;
     MatchedRecording result_;
 };

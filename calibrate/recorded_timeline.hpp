@@ -17,7 +17,7 @@ namespace rehearse::calibrate {
 struct UnmatchedCalls {
     std::string name, pass;
     std::int64_t calls = 0;
-    double seconds = 0;
+    double seconds = 0, idle = 0;  // busy, and idle at them
 };
 
 /// A layer's times; seconds of a step, medians.
@@ -33,6 +33,7 @@ struct RecordedShares {
     double update = 0;      // the optimizer, and gradients set to zero
     double unmatched = 0;   // busy with other calls
     double gaps = 0;        // idle, no collective going on: launches, the program itself
+    double beside = 0;      // ... of these at calls that no layer was found for, and at the ends of the step
     double exposed = 0;     // a collective goes on and nothing is computed
     double loader = 0;      // waiting for samples
     double collective = 0;  // a collective goes on; beside computation but for `exposed`
@@ -45,6 +46,7 @@ struct MatchedRecording {
     std::vector<UnmatchedCalls> unmatched;  // the longest first
     std::vector<std::string> missing;       // layers without calls
     std::int64_t steps = 0, unlike = 0;
+    int passes = 1;  // times that a step goes through the network: micro-batches whose gradients it accumulates
     bool by_shape = false;
     /// By how much computing differs from one step to the next of a rank, one standard deviation relative to a step:
     /// from the median difference of neighbours, which neither one step that was held up enters nor a slow drift that

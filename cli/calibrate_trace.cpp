@@ -99,7 +99,8 @@ Json unmatched_rows(const calibrate::MatchedRecording& found) {
                         {"pass", calls.pass},
                         {"calls", calls.calls},
                         {"seconds_s", calls.seconds},
-                        {"share", calls.seconds / found.shares.step}});
+                        {"idle_s", calls.idle},
+                        {"share", (calls.seconds + calls.idle) / found.shares.step}});
     }
     return rows;
 }
@@ -153,6 +154,7 @@ std::vector<Table> tables_of(const Json& document) {
          {"pass", "pass"},
          {"calls", "calls", Show::count},
          {"seconds_s", "time", Show::seconds},
+         {"idle_s", "idle", Show::seconds},
          {"share", "of the step", Show::percent}});
     add("messages", "collectives",
         {{"collective", "collective"},
@@ -172,26 +174,33 @@ std::vector<Table> tables_of(const Json& document) {
     return tables;
 }
 
-Json warnings_of(const calibrate::MatchedRecording& found, const std::vector<Recording>& recordings) {
+Json warnings_of(const calibrate::MatchedRecording& found, const std::vector<Recording>& recordings, double stretch) {
     Json warnings = Json::array();
-    const double without = found.shares.unmatched / found.shares.step;
+    const double without = (found.shares.unmatched + found.shares.beside) / found.shares.step;
     if (without > much) {
         warnings.push_back(fmt::format(
-            "{:.0f} % of the step is in operators that no layer was found for; it is in the prices of all layers, "
-            "stretched alike",
-            100 * without));
-    }
-    if (!found.by_shape) {
+            "{:.0f} % of the step is in operators that no layer was found for, {:.0f} % idle at them or at the step's "
+            "ends; it is in the prices of all layers, stretched alike, by {:.3f}",
+            100 * found.shares.unmatched / found.shares.step, 100 * found.shares.beside / found.shares.step, stretch));
+    } else if (stretch > 1 + much) {
         warnings.push_back(
-            "the profile has no shapes (record_shapes=True): operators were matched by order and kind alone, and "
-            "nothing "
-            "says that the network and the batch are those of the profile");
+            fmt::format("prices are stretched by {:.3f}: the medians of what layers take add up to so much less than "
+                        "the median step, as where another layer is held up in each step",
+                        stretch));
+    }
+    if (!found.by_shape) warnings.push_back(std::string{without_shapes});
+    if (found.passes > 1) {
+        warnings.push_back(
+            fmt::format("a step holds {} forward passes, as where gradients are accumulated: prices and "
+                        "--batch are of one of them",
+                        found.passes));
     }
     if (!found.missing.empty()) {
         std::vector<std::string_view> names(
             found.missing.begin(), found.missing.begin() + std::min<std::ptrdiff_t>(8, std::ssize(found.missing)));
-        warnings.push_back(fmt::format("{} layers without an operator, which keep the machine's own prices: {}{}",
-                                       found.missing.size(), join(names), found.missing.size() > 8 ? ", ..." : ""));
+        warnings.push_back(
+            fmt::format("{} layers without an operator, which have the machine's own prices, stretched alike: {}{}",
+                        found.missing.size(), join(names), found.missing.size() > 8 ? ", ..." : ""));
     }
     if (found.unlike > 0) {
         warnings.push_back(fmt::format("{} steps called less of the network than the other {}; they are left out",
@@ -213,14 +222,6 @@ Json warnings_of(const calibrate::MatchedRecording& found, const std::vector<Rec
                         recordings.size(), recordings.front().ranks));
     }
     return warnings;
-}
-
-// Of calls that have a layer, and of the optimizer.
-double stretch_of(const calibrate::MatchedRecording& found) {
-    double priced = 0;
-    for (const calibrate::LayerTimes& layer : found.layers) priced += layer.forward + layer.backward;
-    priced += found.shares.update;
-    return priced > 0 ? found.computing() / priced : 1;
 }
 
 std::string spread_of(const calibrate::MatchedRecording& found) {
@@ -306,6 +307,7 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
         calibrate::matched(recordings, schedule, calibrate::named_steps(schedule));
     const std::string where = fmt::format("profile {}, {}", recordings.front().path, today());
     const std::vector<calibrate::Sample> prices = calibrate::prices_of(found, schedule, machine.classes.front());
+    const double stretch = calibrate::stretch_of(found, schedule, machine.classes.front());
     const std::vector<calibrate::RecordedMessage> messages =
         calibrate::messages_of(recordings, devices_per_node(machine.nodes.front()));
     machine = calibrate::with_prices(std::move(machine), prices, found.spread, where);
@@ -329,12 +331,12 @@ int calibrate_trace(const TraceCalibration& asked, const Common& common) {
     document["problems"] = prices.size();
     document["missing"] = found.missing;
     document["file"] = asked.machine_out;
-    document["warnings"] = warnings_of(found, recordings);
+    document["warnings"] = warnings_of(found, recordings, stretch);
     report.tables = tables_of(document);
     report.footer = fmt::format(
         "medians of {} steps; prices of {} problems, stretched by {:.3f} so that they add up to the "
         "{} that a step computes{}\n{}\n{}kept in {}",
-        found.steps, prices.size(), stretch_of(found), to_string(Seconds{found.computing()}), spread_of(found), fitted,
+        found.steps, prices.size(), stretch, to_string(Seconds{found.computing()}), spread_of(found), fitted,
         messages.empty() ? "" : std::string{calibrate::bandwidth_words} + "\n", asked.machine_out);
     for (const Json& warning : document["warnings"]) talk(common, "warning: " + warning.get<std::string>());
     replace_file(asked.machine_out, models::to_toml(machine, models::other_tables(asked.machine)));

@@ -47,8 +47,8 @@ Table table(std::string key, std::string title) {
 int compare(const Options& options) {
     const double allowed = share_or_infinity("--fail-over", options.fail_over);
     const Timeline predicted = trace::read(options.predicted);
-    const trace::Comparison result =
-        trace::compare(predicted, read_measured(options.measured, predicted, options.model, options.batch));
+    const Measured measured = read_measured(options.measured, predicted, options.model, options.batch);
+    const trace::Comparison result = trace::compare(predicted, measured.timeline);
     Report report{document("comparison", {{"predicted", options.predicted}, {"measured", options.measured}}), {}, ""};
     report.document["statistic"] = trace::statistic;
     report.document["predicted_iterations"] = result.predicted.count;
@@ -67,6 +67,7 @@ int compare(const Options& options) {
     const std::size_t alone = result.only_predicted.size() + result.only_measured.size();
     report.footer = fmt::format("{}\n{} steps matched, {} only predicted, {} only measured", text_of_iterations(result),
                                 result.steps.size(), result.only_predicted.size(), result.only_measured.size());
+    for (const std::string& warning : measured.warnings) talk(options.common, "warning: " + warning);
     print(report, options.common);
     if (alone > 0) talk(options.common, fmt::format("{} steps have no partner: see --format json", alone));
     if (const std::string cuts = trace::text_of_cuts(result); !cuts.empty())

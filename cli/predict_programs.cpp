@@ -70,7 +70,28 @@ Summary simulated(const RankPrograms& programs, const Machine& machine, const si
     return summarize(sim::simulate_programs(programs, machine, options).timeline);
 }
 
-Table table_of(const ProgramsAsked& asked, const std::string& machine) {
+// Nodes of the host that take time: how many compute, and how many there are.
+struct HostNodes {
+    std::int64_t computing = 0, all = 0;
+};
+HostNodes host_nodes(const RankPrograms& programs) {
+    HostNodes count;
+    for (const std::vector<ProgramNode>& nodes : programs.ranks) {
+        for (const ProgramNode& node : nodes) {
+            if (node.kind != ProgramNode::Kind::load || !(node.time > Seconds{})) continue;
+            ++count.all;
+            if (sim::computes_on_host(node)) ++count.computing;
+        }
+    }
+    return count;
+}
+
+const char* host_column(const HostNodes& host) {
+    if (host.computing == 0) return "I/O wait";
+    return host.computing == host.all ? "host" : "host, I/O wait";
+}
+
+Table table_of(const ProgramsAsked& asked, const std::string& machine, const HostNodes& host) {
     return {"points",
             fmt::format("{}{} on {}", asked.files.front(), asked.files.size() > 1 ? " ..." : "", machine),
             {{"ranks", "ranks", Show::count},
@@ -80,12 +101,12 @@ Table table_of(const ProgramsAsked& asked, const std::string& machine) {
              {"step_high_s", "high", Show::seconds},
              {"compute_s", "compute", Show::seconds},
              {"exposed_comm_s", "exposed comm", Show::seconds},
-             {"io_wait_s", "I/O wait", Show::seconds},
+             {"io_wait_s", host_column(host), Show::seconds},
              {"rest_s", "rest", Show::seconds},
              {"messages", "messages", Show::count}}};
 }
 
-std::string footer_of(std::int64_t untimed, std::int64_t computations, Precision precision) {
+std::string footer_of(std::int64_t untimed, std::int64_t computations, const HostNodes& host, Precision precision) {
     std::string text =
         fmt::format("{} of {} computations take the time that the files say", computations - untimed, computations);
     if (untimed > 0)
@@ -93,6 +114,9 @@ std::string footer_of(std::int64_t untimed, std::int64_t computations, Precision
             ", {} without one the longer of operations at the device's peak for {} and bytes at its "
             "memory bandwidth",
             untimed, to_string(types_of(precision).product));
+    if (host.computing > 0)
+        text += fmt::format("; {} operators of the host (is_cpu_op), whose time counts where nothing else goes on",
+                            host.computing);
     return text + "; low and high are of the messages' prices alone";
 }
 
@@ -136,6 +160,7 @@ int predict_programs(const ProgramsAsked& asked, const std::string& machine_name
         computations += std::ranges::count_if(nodes, [](const ProgramNode& node) {
             return node.kind == ProgramNode::Kind::compute && node.time > Seconds{};
         });
+    const HostNodes host = host_nodes(programs);
     sim::ProgramOptions options;
     options.links = !trace.empty();
     if (!asked.all_reduce.empty()) options.all_reduce = parse_algorithm(asked.all_reduce);
@@ -150,8 +175,8 @@ int predict_programs(const ProgramsAsked& asked, const std::string& machine_name
 
     const auto ranks = std::ssize(programs.ranks);
     Report report{document("replay", {{"schedule", asked.files}, {"machine", machine_name}}),
-                  {table_of(asked, machine_name)},
-                  footer_of(untimed, computations, precision)};
+                  {table_of(asked, machine_name, host)},
+                  footer_of(untimed, computations, host, precision)};
     report.document["machine"] = machine.name;
     report.document["points"] = Json::array({{{"ranks", ranks},
                                               {"nodes", locate(machine, ranks - 1).node + 1},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "calibrate/quick.hpp"
 #include "calibrate/recorded_timeline.hpp"
@@ -62,10 +63,10 @@ Timeline read_any(const std::string& path) {
     }
 }
 
-Timeline read_measured(const std::string& path, const Timeline& predicted, const std::string& model,
+Measured read_measured(const std::string& path, const Timeline& predicted, const std::string& model,
                        std::optional<std::int64_t> batch) {
     try {
-        return trace::read(path);
+        return {trace::read(path), {}};
     } catch (const trace::OtherProgram&) {
     }
     const std::string name{model.empty() ? trace::network_of(predicted) : model};
@@ -83,7 +84,11 @@ Timeline read_measured(const std::string& path, const Timeline& predicted, const
     }
     const Recording recording = trace::read_recording(path);
     const Schedule schedule = recorded_schedule(network, *batch, Precision::fp32, Optimizer::sgd);
-    return calibrate::matched({&recording, 1}, schedule, calibrate::named_steps(predicted)).timeline;
+    calibrate::MatchedRecording found =
+        calibrate::matched({&recording, 1}, schedule, calibrate::named_steps(predicted));
+    Measured measured{std::move(found.timeline), {}};
+    if (!found.by_shape) measured.warnings.emplace_back(without_shapes);
+    return measured;
 }
 
 }  // namespace rehearse::cli

@@ -13,6 +13,8 @@ std::string_view to_string(RecordedCall::Part part) {
             return "update";
         case RecordedCall::Part::loader:
             return "load";
+        case RecordedCall::Part::idle:
+            return "idle";
     }
     return "";
 }

@@ -13,9 +13,9 @@
 namespace rehearse {
 
 /// An outermost operator of the forward pass, a node of the backward pass, the optimizer's step, or the wait for
-/// samples.
+/// samples; kernels that no operator launched; idle time at either end of a step, which follows no operator of it.
 struct RecordedCall {
-    enum class Part : std::uint8_t { forward, backward, update, loader };
+    enum class Part : std::uint8_t { forward, backward, update, loader, idle };
     Part part = Part::forward;
     int step = 0;                         // index into Recording::steps
     std::uint32_t name = 0, shapes = 0;   // indices into Recording::texts
@@ -30,7 +30,7 @@ struct RecordedCall {
     std::uint32_t inner = 0, inners = 0;  // of a node: its operators in Recording::inner
 };
 
-/// "forward", "backward", "update" or "load": as passes of events are named.
+/// "forward", "backward", "update", "load" or "idle": as passes of events are named.
 std::string_view to_string(RecordedCall::Part part);
 
 /// An operator inside a node of the backward pass.
@@ -73,7 +73,6 @@ struct Recording {
     std::vector<RecordedInner> inner;
     std::vector<RecordedCollective> collectives;  // likewise
     std::vector<RecordedCopies> copies;           // of all steps
-    std::int64_t orphans = 0;                     // ns of kernels that no operator launched, of all steps
 
     std::string_view name_of(const RecordedCall& call) const { return texts[call.name]; }
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
@@ -171,6 +172,13 @@ private:
 
 RankPrograms rank_programs(const Schedule& schedule, const Machine& machine, Collectives_as how) {
     return Maker{schedule, machine, how}.made();
+}
+
+bool computes_on_host(const ProgramNode& node) {
+    const std::string_view name = node.name;
+    const bool reads = name == "load" || name.starts_with("load:") || name.ends_with(":load") ||  // ours
+                       name.find("DataLoader") != std::string_view::npos;                         // of PyTorch
+    return node.kind == Kind::load && !reads;
 }
 
 void check_devices(const RankPrograms& programs, const Machine& machine) {

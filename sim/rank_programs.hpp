@@ -18,6 +18,10 @@ inline constexpr std::int64_t most_nodes = 20'000'000;
 /// its step waits for. InputError for what other simulators have no words for (servers, halos), and for too many nodes.
 RankPrograms rank_programs(const Schedule& schedule, const Machine& machine, Collectives_as how);
 
+/// Whether a node of the host, Kind::load, computes there and reads no samples: all that execution traces say of it is
+/// which processor it is on, and its name.
+bool computes_on_host(const ProgramNode& node);
+
 /// InputError where there are more ranks than devices.
 void check_devices(const RankPrograms& programs, const Machine& machine);
 

@@ -22,10 +22,14 @@ constexpr std::array kinds{
     std::pair{"reduce_scatter", CollectiveKind::reduce_scatter}, std::pair{"broadcast", CollectiveKind::broadcast},
     std::pair{"all_to_all", CollectiveKind::all_to_all}};
 
+// As core/iterations.hpp has it: of three or more without the first, a warm-up.
 int median_step(const Recording& recording) {
     std::vector<std::pair<std::int64_t, int>> lengths;
-    for (const RecordedStep& step : recording.steps)
-        lengths.emplace_back(step.end - step.start, static_cast<int>(lengths.size()));
+    const int count = static_cast<int>(recording.steps.size());
+    for (int i = count >= 3 ? 1 : 0; i < count; ++i) {
+        const RecordedStep& step = recording.steps[static_cast<std::size_t>(i)];
+        lengths.emplace_back(step.end - step.start, i);
+    }
     std::ranges::sort(lengths);
     return lengths.at((lengths.size() - 1) / 2).second;
 }
@@ -35,7 +39,7 @@ public:
     Maker(const Recording& recording, std::int64_t ranks) : recording_(recording), ranks_(ranks) {
         const int step = median_step(recording);
         for (const RecordedCall& call : recording.calls)
-            if (call.step == step && (call.busy > 0 || !recording.on_device)) calls_.push_back(&call);
+            if (call.step == step && (call.busy + call.gap > 0 || !recording.on_device)) calls_.push_back(&call);
         for (const RecordedCollective& each : recording.collectives)
             if (each.step == step) collectives_.push_back(&each);
         std::ranges::sort(calls_, {}, [](const RecordedCall* call) { return call->at; });

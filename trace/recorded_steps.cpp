@@ -33,13 +33,18 @@ private:
         if (event.thread != thread_) {
             thread_ = event.thread;
             call_end_ = inner_end_ = before_all;
+            around_ = -1;
         }
         if (event.role == Role::marker) {
             tree_.markers.emplace_back(event.start, event.end);
             return;
         }
         if (event.start >= call_end_) {
-            if (starts_call(event)) open(event);
+            if (starts_call(event)) {
+                open(event);
+            } else if (launches_ && event.role == Role::wrapper) {
+                wrap(event);
+            }
             return;
         }
         if (launches_ && event.external != 0) tree_.by_external.emplace_back(event.external, last_call());
@@ -54,6 +59,14 @@ private:
         return name.find("Backward") != std::string_view::npos && name.find("::") == std::string_view::npos &&
                name.find(' ') == std::string_view::npos && name.find('.') == std::string_view::npos;
     }
+
+    void wrap(const HostEvent& event) {
+        while (around_ >= 0 && wrapper(around_).end <= event.start) around_ = wrapper(around_).around;
+        tree_.wrappers.push_back(
+            {event.start, event.end, event.sequence, event.external, event.name, event.shapes, event.thread, around_});
+        around_ = static_cast<std::int32_t>(tree_.wrappers.size() - 1);
+    }
+    const Wrapper& wrapper(std::int32_t index) const { return tree_.wrappers[static_cast<std::size_t>(index)]; }
 
     void open(const HostEvent& event) {
         RecordedCall call;
@@ -108,6 +121,7 @@ private:
     bool launches_;  // there are kernels, which ask for the operators that launched them
     std::uint32_t thread_ = 0;
     std::int64_t call_end_ = before_all, inner_end_ = before_all;
+    std::int32_t around_ = -1;  // the last wrapper of the thread
 };
 
 // Starts of a repeating sequence of names at the end of the list: the longest that holds its period twice or more.

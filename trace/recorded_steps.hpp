@@ -9,6 +9,13 @@
 
 namespace rehearse::trace {
 
+/// What the program has around operators under a name of its own: torch.autograd.Function, a compiled region.
+struct Wrapper {
+    std::int64_t start = 0, end = 0, sequence = -1, external = 0;
+    std::uint32_t name = 0, shapes = 0, thread = 0;
+    std::int32_t around = -1;  // the wrapper that it is in, by index
+};
+
 /// An outermost call, with what is needed to put kernels to it.
 struct CallTree {
     std::vector<RecordedCall> calls;  // by (thread, start)
@@ -16,6 +23,7 @@ struct CallTree {
     std::vector<std::uint32_t> threads;                               // of each call
     std::vector<std::pair<std::int64_t, std::uint32_t>> by_external;  // external id and call, ascending
     std::vector<std::pair<std::int64_t, std::uint32_t>> inner_by_external;
+    std::vector<Wrapper> wrappers;                               // by (thread, start); none where there are no kernels
     std::vector<std::pair<std::int64_t, std::int64_t>> markers;  // what the program marked as steps
 };
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "core/error.hpp"
-#include "trace/layout.hpp"
 #include "trace/recorded_events.hpp"
 #include "trace/recorded_steps.hpp"
 
@@ -31,6 +31,15 @@ bool makes_data(std::string_view kernel) {
         if (kernel.find(part) != std::string_view::npos) return true;
     }
     return false;
+}
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
+
+// A step of a device: from the first kernel that computes to the end of the last one of all.
+void extend_step(std::pair<std::int64_t, std::int64_t>& step, const Kernel& kernel) {
+    auto& [begin, end] = step;
+    if (begin == never && kernel.kind != Kernel::Kind::collective) begin = kernel.start;
+    end = std::max(end, kernel.end);
 }
 
 class Recorder {
@@ -66,7 +75,6 @@ public:
 private:
     using Span = std::pair<std::int64_t, std::int64_t>;
     using Spans = std::vector<Span>;
-    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
 
     [[noreturn]] void fail(std::string_view what) const {
         throw InputError(fmt::format("{}: {}: {}", recording_.path, what, right));
@@ -88,22 +96,42 @@ private:
             busy.emplace_back(call.start, call.end);
         }
         std::ranges::sort(calls, {}, &RecordedCall::start);
+        std::vector<RecordedCall> idle;
         std::int64_t reached = never;
+        int before = -1;
         for (std::size_t i = 0; i < calls.size(); ++i) {
             RecordedCall& call = *calls[i];
-            reached = std::max(reached, call.end);
+            const std::int64_t reached_before = std::exchange(reached, std::max(reached, call.end));
             if (call.step < 0) continue;
             RecordedStep& step = recording_.steps[static_cast<std::size_t>(call.step)];
             if (call.part == RecordedCall::Part::loader) step.loader += call.busy;
+            if (std::exchange(before, call.step) != call.step) {
+                const std::int64_t begin = std::max(step.start, reached_before);
+                const std::int64_t gap = call.start - begin - collectives.within(begin, call.start);
+                if (gap > 0) idle.push_back(idle_call("before the first operator", call.step, begin, gap));
+            }
             const std::int64_t limit = step.end;
             const std::int64_t next = i + 1 < calls.size() ? std::min(calls[i + 1]->start, limit) : limit;
             if (next > reached) call.gap = next - reached - collectives.within(reached, next);
         }
+        tree_.calls.insert(tree_.calls.end(), idle.begin(), idle.end());
         set_waits(moving, busy);
         for (const HostCollective& each : events_.collectives) {
             add_collective({std::string{events_.texts.text(each.kind)}, whole_of(each), recording_.ranks,
                             step_at(each.start), each.start, each.end});
         }
+    }
+
+    // The program itself, and what the profiler does not record.
+    RecordedCall idle_call(std::string_view name, int step, std::int64_t start, std::int64_t gap) {
+        RecordedCall made;
+        made.part = RecordedCall::Part::idle;
+        made.step = step;
+        made.name = events_.texts.number(name);
+        made.start = made.at = start;
+        made.end = start + gap;
+        made.gap = gap;
+        return made;
     }
 
     // gloo and MPI record what a rank gives.
@@ -138,12 +166,56 @@ private:
         return place->second;
     }
 
+    const Launch* launch_of(const Kernel& kernel) const {
+        const auto launch = std::ranges::lower_bound(events_.launches, kernel.correlation, {}, &Launch::correlation);
+        const bool known = kernel.correlation != 0 && launch != events_.launches.end();
+        return known && launch->correlation == kernel.correlation ? &*launch : nullptr;
+    }
+
+    // The innermost one that launched it, likewise.
+    std::optional<std::uint32_t> wrapper_of(const Kernel& kernel) const {
+        if (const auto wrapper = found(wrapper_by_external_, kernel.external)) return wrapper;
+        const Launch* const launch = launch_of(kernel);
+        if (launch == nullptr) return std::nullopt;
+        const auto after =
+            std::ranges::upper_bound(tree_.wrappers, std::pair(launch->thread, launch->start), {},
+                                     [](const Wrapper& each) { return std::pair(each.thread, each.start); });
+        auto index = static_cast<std::int32_t>(after - tree_.wrappers.begin()) - 1;
+        const auto at = [&](std::int32_t i) -> const Wrapper& { return tree_.wrappers[static_cast<std::size_t>(i)]; };
+        if (index >= 0 && at(index).thread != launch->thread) return std::nullopt;
+        while (index >= 0 && at(index).end < launch->start) index = at(index).around;
+        if (index < 0) return std::nullopt;
+        return static_cast<std::uint32_t>(index);
+    }
+
+    // A kernel that no operator launched is a call by itself: of what did launch it, as one call, else by its own name.
+    std::uint32_t own_call(const Kernel& kernel, int step) {
+        const auto wrapper = wrapper_of(kernel);
+        const auto next = static_cast<std::uint32_t>(tree_.calls.size());
+        if (wrapper) {
+            const auto [known, fresh] = call_of_wrapper_.try_emplace(*wrapper, next);
+            if (!fresh) return known->second;
+        }
+        RecordedCall& made = tree_.calls.emplace_back();
+        made.step = step;
+        made.name = kernel.name;
+        made.start = made.end = made.at = kernel.start;
+        if (const Launch* const launch = launch_of(kernel)) made.start = made.end = launch->start;
+        if (!wrapper) return next;
+        const Wrapper& of = tree_.wrappers[*wrapper];
+        made.name = of.name;
+        made.shapes = of.shapes;
+        made.sequence = of.sequence;
+        made.start = of.start;
+        made.end = of.end;
+        return next;
+    }
+
     // By the operator's number, else by the call of the runtime that launched it.
     std::optional<std::uint32_t> call_of(const Kernel& kernel) const {
         if (const auto call = found(tree_.by_external, kernel.external)) return call;
-        const auto launch = std::ranges::lower_bound(events_.launches, kernel.correlation, {}, &Launch::correlation);
-        if (kernel.correlation == 0 || launch == events_.launches.end() || launch->correlation != kernel.correlation)
-            return std::nullopt;
+        const Launch* const launch = launch_of(kernel);
+        if (launch == nullptr) return std::nullopt;
         const std::int64_t start = launch->start;
         const auto of_thread = by_thread_.find(launch->thread);
         if (of_thread == by_thread_.end()) return std::nullopt;
@@ -161,6 +233,9 @@ private:
             tree_.calls[i].busy = 0;
         }
         for (RecordedInner& each : tree_.inner) each.busy = 0;
+        for (std::uint32_t i = 0; i < tree_.wrappers.size(); ++i)
+            if (tree_.wrappers[i].external != 0) wrapper_by_external_.emplace_back(tree_.wrappers[i].external, i);
+        std::ranges::sort(wrapper_by_external_);
     }
 
     void take_kernels() {
@@ -173,11 +248,14 @@ private:
         const Cover waits(both(moving, loading()));
         std::int64_t reached = events_.kernels.front().start;
         Spans of_steps(recording_.steps.size(), {never, never});
+        std::vector<std::int64_t> heads(recording_.steps.size(), 0);  // idle before each step's first kernel
         int before = -1;
         for (const Kernel& kernel : events_.kernels) {
             const auto call = call_of(kernel);
-            const int step = call ? tree_.calls[*call].step : before;
-            if (step >= 0) extend(of_steps[static_cast<std::size_t>(step)], kernel);
+            const Launch* const launch = call ? nullptr : launch_of(kernel);
+            const int step = call ? tree_.calls[*call].step : launch != nullptr ? step_at(launch->start) : before;
+            const bool first = step >= 0 && of_steps[static_cast<std::size_t>(step)].first == never;
+            if (step >= 0) extend_step(of_steps[static_cast<std::size_t>(step)], kernel);
             if (kernel.kind == Kernel::Kind::collective) {
                 add_collective(collective_of(kernel, step));
                 continue;
@@ -187,18 +265,13 @@ private:
             const std::int64_t gap = idle - waits.within(reached, kernel.start);
             const std::int64_t own = std::max<std::int64_t>(0, kernel.end - std::max(kernel.start, reached));
             reached = std::max(reached, kernel.end);
-            add_kernel(kernel, call, own, gap);
+            if (first) heads[static_cast<std::size_t>(step)] = gap;
+            add_kernel(kernel, call ? *call : own_call(kernel, step), own, gap);
         }
         set_device_steps(of_steps);
+        add_tail(of_steps.back().second, heads.back());
         set_waits(moving, busy);
         take_loading(both(moving, busy));
-    }
-
-    // From the first kernel that computes to the end of the last one of all.
-    static void extend(Span& step, const Kernel& kernel) {
-        auto& [begin, end] = step;
-        if (begin == never && kernel.kind != Kernel::Kind::collective) begin = kernel.start;
-        end = std::max(end, kernel.end);
     }
 
     RecordedCollective collective_of(const Kernel& kernel, int step) const {
@@ -236,13 +309,21 @@ private:
         }
     }
 
-    void add_kernel(const Kernel& kernel, std::optional<std::uint32_t> call, std::int64_t own, std::int64_t gap) {
+    // What the last step is longer than its kernels. The device waits as long before the next step's first one, which
+    // of the last step only the wait before its own tells: no step has both.
+    void add_tail(std::int64_t reached, std::int64_t head) {
+        const std::int64_t end = recording_.steps.back().end;
+        const std::int64_t tail = end - reached - Cover(loading()).within(reached, end) - head;
+        if (tail <= 0) return;
+        const auto last = static_cast<int>(recording_.steps.size()) - 1;
+        RecordedCall made = idle_call("after the last operator", last, end, tail);
+        made.at = reached + tail;
+        tree_.calls.push_back(made);
+    }
+
+    void add_kernel(const Kernel& kernel, std::uint32_t call, std::int64_t own, std::int64_t gap) {
         if (kernel.kind == Kernel::Kind::copy) add_copy(kernel);
-        if (!call) {
-            recording_.orphans += own;
-            return;
-        }
-        RecordedCall& of = tree_.calls[*call];
+        RecordedCall& of = tree_.calls[call];
         if (of.busy == 0) of.at = kernel.start;
         of.busy += own;
         of.gap += gap;
@@ -290,6 +371,8 @@ private:
     CallTree tree_;
     std::vector<std::int64_t> bounds_;
     std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread_;
+    std::vector<std::pair<std::int64_t, std::uint32_t>> wrapper_by_external_;  // ascending
+    std::map<std::uint32_t, std::uint32_t> call_of_wrapper_;
     std::map<std::string, RecordedCopies> copies_;
     Recording recording_;
 };
@@ -303,38 +386,6 @@ Recording read_recording(const std::string& path) {
         events = read_events(file);
     }
     return Recorder(path, std::move(events)).record();
-}
-
-Timeline timeline_of(const Recording& recording) {
-    Timeline timeline{
-        .title = recording.path, .measured = true, .ranks = recording.ranks, .events = {}, .counters = {}};
-    const std::int64_t origin = recording.steps.front().start;
-    const auto event = [&](std::int64_t start, std::int64_t end, int iteration, Stream stream) {
-        Event made;
-        made.rank = RankIndex{recording.rank};
-        made.stream = stream;
-        made.iteration = iteration;
-        made.start = from_ns(start - origin);
-        made.end = from_ns(end - origin);
-        return made;
-    };
-    for (const RecordedCall& call : recording.calls) {
-        if (recording.on_device && call.busy == 0) continue;  // it launched nothing, or waited beside other work
-        const std::int64_t end = recording.on_device ? call.at + call.busy : call.end;
-        Event made =
-            event(call.at, end, call.step, call.part == RecordedCall::Part::loader ? Stream::io : Stream::compute);
-        made.step = recording.name_of(call);
-        made.pass = to_string(call.part);
-        timeline.events.push_back(std::move(made));
-    }
-    for (const RecordedCollective& each : recording.collectives) {
-        Event made = event(each.start, each.end, each.step, Stream::communication);
-        made.step = made.pass = each.kind;
-        made.bytes = each.bytes;
-        timeline.events.push_back(std::move(made));
-    }
-    sort_events(timeline);
-    return timeline;
 }
 
 }  // namespace rehearse::trace

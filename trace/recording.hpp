@@ -16,7 +16,8 @@ namespace rehearse::trace {
 Recording read_recording(const std::string& path);
 
 /// Its calls and collectives as events, named by what the framework calls them. On a device a call is where its kernels
-/// begin, as long as they take; one that launched none is left out.
+/// begin, as long as they take; one that launched none is left out. Idle time at a step's ends is an event, so that
+/// each step is as long as it was.
 Timeline timeline_of(const Recording& recording);
 
 }  // namespace rehearse::trace

@@ -42,7 +42,7 @@ Event event_of(const ProgramNode& node, RankIndex rank) {
             break;
         case Kind::load:
             event.stream = Stream::io;
-            event.pass = "load";
+            event.pass = computes_on_host(node) ? "host" : "load";
             event.bytes = node.bytes;
             break;
         case Kind::collective:
@@ -88,9 +88,11 @@ Call call_of(const ProgramNode& node, std::int64_t members) {
     call.root = node.root;
     const double parts = node.collective == CollectiveKind::all_gather ? static_cast<double>(members) : 1;
     const double bytes = node.bytes.value * parts;
-    const bool words = static_cast<std::int64_t>(bytes) % 4 == 0;
+    const auto whole = static_cast<std::int64_t>(bytes);
+    const bool words = whole % 4 == 0 && whole >= 4 * members;
     call.type = words ? DataType::f32 : DataType::fp8;  // the type counts for its size alone
-    call.elements = static_cast<std::int64_t>(bytes) / (words ? 4 : 1);
+    // Ranks wait for each other also where there is nothing to move (a barrier) or less than a byte for each of them.
+    call.elements = words ? whole / 4 : std::max(whole, members);
     return call;
 }
 

@@ -193,6 +193,19 @@ TEST(ReadSamples, TakesOneWayTimesFromOsuLatencyAndRatesOfLongMessagesFromBandwi
     EXPECT_FALSE(latency.collectives[0].streamed);
 }
 
+// The one number of a barrier's row is a time, as the first of several is.
+TEST(ReadSamples, TakesNoMessagesFromOsusBarriers) {
+    for (const char* table :
+         {"# OSU MPI Barrier Latency Test v7.3\n# Avg Latency(us)\n 25.41\n",
+          "# OSU MPI Barrier Latency Test v7.3\n# Avg Latency(us) Min Max\n 25.41 24.90 26.10 1000\n",
+          "# OSU MPI Non-blocking Barrier Latency Test v7.3\n# Overall(us)\n 25.41 24.90 26.10\n"}) {
+        const FileSamples samples =
+            read_samples(fmt::format("# OSU MPI Latency Test v7.3\n# Size Latency(us)\n8 2.00\n{}", table), "b");
+        EXPECT_THAT(samples.messages, SizeIs(1)) << table;
+        EXPECT_THAT(samples.skipped, ElementsAre("b:6: a barrier moves no bytes"));
+    }
+}
+
 TEST(ReadSamples, CountsRowsOfOsuThatItCannotRead) {
     const FileSamples samples =
         read_samples("# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n8 0,25\n65536 9.5\n", "l");

@@ -136,6 +136,39 @@ TEST(RankProgramsOnAMachine, BroadcastFromTheirRoot) {
                                                     "'weights' of rank 1 one from rank 2")));
 }
 
+// Rank 2 comes 1 ms late to a collective that moves nothing, and has 0.1 ms to do behind it, where the others have 1
+// ms: 2 ms, and its hops. Without a meeting it would be 1.1 ms.
+TEST(RankProgramsOnAMachine, MeetWhereThereIsNothingToMove) {
+    const Machine machine = one_device_nodes(4, Star{});
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                      CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+        for (const double bytes : {0.0, 4.0}) {
+            RankPrograms programs;
+            programs.groups = groups_of({{0, 1, 2, 3}});
+            for (const int rank : {0, 1, 2, 3}) {
+                ProgramNode barrier = sum("barrier", Bytes{bytes}, 0, {0});
+                barrier.collective = kind;
+                programs.ranks.push_back({computation("a", rank == 2 ? 1_ms : 0.1_ms), barrier,
+                                          computation("b", rank == 2 ? 0.1_ms : 1_ms, {1})});
+            }
+            EXPECT_NEAR(seconds(programs, machine), 2e-3, 0.02e-3) << to_string(kind) << " of " << bytes;
+        }
+    }
+}
+
+// Of execution traces both are nodes of the host.
+TEST(RankProgramsOnAMachine, OfTheHostComputeOrReadSamples) {
+    const Machine machine = one_device_nodes(1, Star{});
+    RankPrograms programs;
+    programs.groups = groups_of({{0}});
+    std::vector<ProgramNode>& nodes = programs.ranks.emplace_back();
+    for (const char* name : {"load:nvme", "aten::embedding", "enumerate(DataLoader)#_Iter.__next__:load"})
+        nodes.push_back({.kind = Kind::load, .name = name, .time = 1_ms});
+    std::vector<std::string> passes;
+    for (const Event& event : simulate_programs(programs, machine, {}).timeline.events) passes.push_back(event.pass);
+    EXPECT_THAT(passes, testing::ElementsAre("load", "host", "load"));
+}
+
 class EachPlan : public testing::TestWithParam<const char*> {};
 
 TEST_P(EachPlan, TakesAsLongAsItsScheduleInExactMode) {

@@ -166,15 +166,16 @@ TEST_F(Programs, OfChakraNameWhatHasNoSchedule) {
                 ThrowsMessage<InputError>(HasSubstr("groups of ranks: no JSON object")));
 }
 
-// Of steps of 90, 100 and 200 ns the one of 100: forward, backward, a sum that begins after the former's end and before
-// the latter's, then the optimizer after both; a gap is part of its call.
+// Of steps of 101, 100 and 200 ns the one of 100, the lower one in the middle of those behind the warm-up: forward,
+// backward, a sum that begins after the former's end and before the latter's, then the optimizer after both; a gap is
+// part of its call.
 Recording recorded(std::int64_t rank) {
     Recording recording;
     recording.path = "r.json";
     recording.rank = rank;
     recording.ranks = 2;
     recording.texts = {"", "conv", "SGD"};
-    recording.steps = {{0, 90}, {100, 200}, {200, 400}};
+    recording.steps = {{0, 101}, {101, 201}, {201, 401}};
     const auto call = [](RecordedCall::Part part, int step, std::uint32_t name, std::int64_t at, std::int64_t busy,
                          std::int64_t gap) {
         RecordedCall made;
@@ -258,7 +259,27 @@ TEST_F(Programs, AreWrittenForLogGopsimAndSmpi) {
               "\nrank 1 {\nl1: recv 8b from 0 tag 3\nl2: calc 1000\nl2 requires l1\n}\n");
     write_programs(programs, prefix(), ProgramFormat::smpi);
     EXPECT_EQ(read_file(prefix() + ".0.ti"), "0 init\n0 compute 2000\n0 isend 1 3 8 6\n0 waitall 1\n0 finalize\n");
-    EXPECT_EQ(read_file(prefix() + ".1.ti"), "1 init\n1 irecv 0 3 8 6\n1 waitall 1\n1 compute 1000\n1 finalize\n");
+    EXPECT_EQ(read_file(prefix() + ".1.ti"), "1 init\n1 irecv 0 3 8 6\n1 wait 0 1 3\n1 compute 1000\n1 finalize\n");
+}
+
+// A stage sends two activations and gets a gradient: only the computation that reads the gradient waits, for it alone,
+// and the sends stay open to the end. Of two receives of a key the second is not over before the first.
+TEST_F(Programs, ForSmpiWaitForNothingBeforeItIsNeeded) {
+    const auto message = [](Kind kind, std::int64_t tag, std::vector<int> after) {
+        return ProgramNode{
+            .kind = kind, .name = "m", .bytes = Bytes{8}, .peer = RankIndex{1}, .tag = tag, .after = std::move(after)};
+    };
+    const auto computation = [](std::vector<int> after) {
+        return ProgramNode{.name = "c", .time = Seconds{1e-9}, .after = std::move(after)};
+    };
+    RankPrograms programs;
+    programs.groups = groups_of({{0}});
+    programs.ranks = {{computation({}), message(Kind::send, 0, {0}), computation({0}), message(Kind::send, 0, {1, 2}),
+                       message(Kind::receive, 1, {}), message(Kind::receive, 1, {4}), computation({2, 5})}};
+    write_programs(programs, prefix(), ProgramFormat::smpi);
+    EXPECT_EQ(read_file(prefix() + ".0.ti"),
+              "0 init\n0 compute 1\n0 isend 1 0 8 6\n0 compute 1\n0 isend 1 0 8 6\n0 irecv 1 1 8 6\n0 irecv 1 1 8 6\n"
+              "0 wait 1 0 1\n0 wait 1 0 1\n0 compute 1\n0 waitall 2\n0 finalize\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "tests/trace/timelines.hpp"
@@ -155,7 +156,39 @@ TEST_F(Recorded, TheLastStepOfADeviceEndsWithAllThatIsOfIt) {
     EXPECT_EQ(read(file_of(two_steps())).steps[1].end, 205'000);
     std::string longer = two_steps();
     longer.replace(longer.rfind("\"dur\":100,"), 10, "\"dur\":130,");
-    EXPECT_EQ(read(file_of(longer)).steps[1].end, 230'000);
+    const Recording recording = read(file_of(longer));
+    EXPECT_EQ(recording.steps[1].end, 230'000);
+    const RecordedCall& tail = recording.calls.back();
+    EXPECT_EQ(tail.part, RecordedCall::Part::idle);
+    EXPECT_EQ(tail.gap, 15'000);  // 205 to 230, less the 10 that the step waited before its own first kernel
+    EXPECT_EQ(tail.at, 220'000);
+    EXPECT_NEAR(length(timeline_of(recording)).value, 220e-6, 1e-12) << "from the first kernel, at 10";
+}
+
+// Neither a function of the program's own nor a kernel that a compiler made is an operator. Of each step the former's
+// kernel goes from 32 to 38, between 30 and 40, the latter's from 92 to 94, behind 90.
+TEST_F(Recorded, KernelsThatNoOperatorLaunchedAreCallsByThemselves) {
+    std::string events = two_steps();
+    for (const int step : {0, 1}) {
+        const double t = 100.0 * step;
+        events += host("FlashAttnFunc", t + 11.2, 0.6, 50 + step, R"(,"Sequence number":7)");
+        events += kernel("flash_fwd_kernel", t + 32, 6, 50 + step);
+        events += fmt::format(
+            R"({{"ph":"X","cat":"cuda_driver","name":"cuLaunchKernel","pid":1,"tid":7,"ts":{},"dur":1,"args":{{"correlation":{}}}}},)",
+            t + 45, 80 + step);
+        events += fmt::format(
+            R"({{"ph":"X","cat":"kernel","name":"triton_poi_0","pid":0,"tid":20,"ts":{},"dur":2,"args":{{"correlation":{}}}}},)",
+            t + 92, 80 + step);
+    }
+    const Recording recording = read(file_of(events));
+    ASSERT_EQ(recording.calls.size(), 10U);
+    const RecordedCall &flash = recording.calls[1], &relu = recording.calls[2], &triton = recording.calls[4];
+    EXPECT_EQ(recording.name_of(flash), "FlashAttnFunc");
+    EXPECT_EQ(std::tuple(flash.busy, flash.gap, flash.at, flash.sequence), std::tuple(6'000, 2'000, 32'000, 7));
+    EXPECT_EQ(relu.gap, 2'000);
+    EXPECT_EQ(recording.name_of(triton), "triton_poi_0");
+    EXPECT_EQ(std::tuple(triton.busy, triton.gap, triton.step), std::tuple(2'000, 2'000, 0));
+    EXPECT_EQ(recording.calls[9].step, 1);
 }
 
 // Calls stand where their kernels do, from the first one on, at 10; flatten launched none.
@@ -167,9 +200,9 @@ TEST_F(Recorded, OnADeviceTheTimelineIsThatOfTheKernels) {
             steps.push_back(
                 fmt::format("{} {:.0f} {:.0f}", event.step, event.start.value * 1e6, event.end.value * 1e6));
     }
-    EXPECT_THAT(steps,
-                ElementsAre("aten::conv2d 0 20", "aten::relu 30 40",
-                            "autograd::engine::evaluate_function: ConvolutionBackward0 40 80", "all_reduce 85 95"));
+    EXPECT_THAT(steps, ElementsAre("aten::conv2d 0 20", "aten::relu 30 40",
+                                   "autograd::engine::evaluate_function: ConvolutionBackward0 40 80",
+                                   "all_reduce 85 95", "after the last operator 95 100"));
 }
 
 TEST_F(Recorded, WhatAProgramPutsAroundOperatorsIsNone) {
@@ -226,7 +259,7 @@ TEST_F(Recorded, LaunchesOfTheRuntimeSayWhoseKernelsThereAre) {
         R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","tid":7,"ts":5,"dur":1,"args":{"correlation":77}},)";
     events += R"({"ph":"X","cat":"kernel","name":"sgemm","tid":20,"ts":20,"dur":8,"args":{"correlation":77}},)";
     const Recording recording = read(file_of(events));
-    ASSERT_EQ(recording.calls.size(), 1U);
+    ASSERT_EQ(recording.calls.size(), 2U);  // and what the step is longer
     EXPECT_EQ(recording.calls[0].busy, 8'000);
 }
 
@@ -240,6 +273,27 @@ TEST_F(Recorded, WhereTheHostComputesIdleTimeFollowsAnOperator) {
     EXPECT_EQ(recording.calls[0].busy, 4'000);
     EXPECT_EQ(recording.calls[0].gap, 2'000);
     EXPECT_EQ(recording.calls[1].gap, 1'000);
+}
+
+// 0..3 the program's own, 3..6 mm, 6..9 relu, 9..10 idle; then 10..14 its own, and mm to the end.
+TEST_F(Recorded, AStepOfTheHostIsAsLongAsItsMark) {
+    std::string events = R"({"ph":"X","name":"ProfilerStep#1","tid":1,"ts":0,"dur":10,"args":{}},)";
+    events += R"({"ph":"X","name":"aten::mm","tid":1,"ts":3,"dur":3,"args":{}},)";
+    events += R"({"ph":"X","name":"aten::relu","tid":1,"ts":6,"dur":3,"args":{}},)";
+    events += R"({"ph":"X","name":"ProfilerStep#2","tid":1,"ts":10,"dur":10,"args":{}},)";
+    events += R"({"ph":"X","name":"aten::mm","tid":1,"ts":14,"dur":6,"args":{}},)";
+    const Recording recording = read(file_of(events));
+    ASSERT_EQ(recording.calls.size(), 5U);
+    const RecordedCall &first = recording.calls[0], &second = recording.calls[3];
+    EXPECT_EQ(recording.name_of(first), "before the first operator");
+    EXPECT_EQ(std::tuple(first.part, first.busy, first.gap), std::tuple(RecordedCall::Part::idle, 0, 3'000));
+    EXPECT_EQ(std::tuple(second.part, second.at, second.gap), std::tuple(RecordedCall::Part::idle, 10'000, 4'000));
+    std::vector<std::string> steps;
+    for (const Event& event : timeline_of(recording).events)
+        steps.push_back(fmt::format("{} {:.0f} {:.0f}", event.step, event.start.value * 1e6, event.end.value * 1e6));
+    EXPECT_THAT(steps,
+                ElementsAre("before the first operator 0 3", "aten::mm 3 6", "aten::relu 6 9",
+                            "after the last operator 9 10", "before the first operator 10 14", "aten::mm 14 20"));
 }
 
 // PyTorch without Kineto: a bare list, no categories. mm relu, three times, behind a warm-up that is another.
@@ -304,7 +358,7 @@ TEST_F(Recorded, IsReadOutOfGzipFilesToo) {
 TEST_F(Recorded, BecomesATimelineByTheFrameworksNames) {
     const Timeline timeline = timeline_of(read(file_of(two_steps())));
     EXPECT_EQ(timeline.ranks, 4);
-    EXPECT_EQ(timeline.events.size(), 8U);
+    EXPECT_EQ(timeline.events.size(), 9U);  // with the first step's end
     EXPECT_EQ(timeline.events.front().step, "aten::conv2d");
     EXPECT_EQ(timeline.events.front().rank, 1);
     EXPECT_THROW(trace::read(path_), OtherProgram);
