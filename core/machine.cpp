@@ -14,6 +14,18 @@ Machine& Machine::operator=(const Machine&) = default;
 Machine& Machine::operator=(Machine&&) noexcept = default;
 Machine::~Machine() = default;
 
+std::string_view to_string(FusedKernel kernel) {
+    switch (kernel) {
+        case FusedKernel::library:
+            return "library";
+        case FusedKernel::flash:
+            return "flash";
+        case FusedKernel::triton:
+            return "triton";
+    }
+    return "?";
+}
+
 std::string_view to_string(BridgeKind kind) {
     switch (kind) {
         case BridgeKind::pcie:

@@ -70,6 +70,14 @@ struct DeviceClass {
     Sourced<double> step_spread{};  // by how much one step differs from the next, relative standard deviation
 };
 
+/// Whose kernel computes attention where it is fused.
+enum class FusedKernel {
+    library,  // the chip's own: cuDNN's of its generation, FlashAttention-2 on an A100
+    flash,    // FlashAttention-2, of Ampere's instructions on every chip
+    triton    // PyTorch's compiler's
+};
+std::string_view to_string(FusedKernel kernel);
+
 /// How a framework drives its devices: what differs between two programs on the same card (models/software.toml). Of a
 /// machine whose devices are priced by tiles; their TileModel holds these figures beside those of the chip.
 struct Software {
@@ -85,6 +93,7 @@ struct Software {
     Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
     Sourced<Seconds> issue;       // what the host takes for one kernel; without a source: as long as its launch
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
+    FusedKernel attention_kernel = FusedKernel::library;             // where its scores never cross memory
 };
 
 enum class VertexKind {

@@ -38,9 +38,12 @@ bool is_fp8_product(const Op& op) {
     return experts != nullptr && is_multiple_of_16(experts->k, experts->n);
 }
 
+// What libraries multiply in blocks: a recurrent layer's steps, stacks of products and the pairs of an interaction are
+// products too (cuDNN's recurrent layers and torch.bmm go by the same allow_tf32 as convolutions and dense layers).
 bool is_product(const Op& op) {
     return is_convolution(op) || std::holds_alternative<MatMul>(op) || std::holds_alternative<GroupedMatMul>(op) ||
-           std::holds_alternative<Attention>(op);
+           std::holds_alternative<Attention>(op) || std::holds_alternative<Recurrent>(op) ||
+           std::holds_alternative<BatchedMatMul>(op) || std::holds_alternative<Interaction>(op);
 }
 
 }  // namespace

@@ -197,19 +197,65 @@ void as_tf32(MeasuredKernels& kernels) {
     for (Expert& expert : kernels.experts) expert.covariance.noise = std::hypot(expert.covariance.noise, unmeasured);
 }
 
-MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness& likeness, const DeviceClass& device) {
+constexpr double rounding = 0.95;  // data sheets round their figures
+
+// Shared memory is as wide for the 128 lanes of later processors as it is for the 64 of those before.
+FlopRate feeding_of(FlopRate lanes, std::int64_t processors) {
+    constexpr FlopRate wide_processor{350e9};
+    const bool wide = lanes / static_cast<double>(processors) > wide_processor;
+    return wide ? 0.5 * lanes : lanes;
+}
+
+// How many times as long the device takes to bring a matrix unit its operands; nothing where its units are as fast for
+// what feeds them as those that were measured, or faster: then all of a kernel's time is in shares of the peak.
+std::optional<double> slower_feeding(const DeviceSheet& measured, const DeviceSheet& lanes, const DeviceSheet& sheet,
+                                     const DeviceClass& device) {
+    const auto here = device.peak.find(DataType::f32);
+    if (here == device.peak.end()) return std::nullopt;
+    const double times = feeding_of(lanes.peak, lanes.processors) / feeding_of(here->second.value, sheet.processors) *
+                         (sheet.element / measured.element);
+    return times < rounding * (measured.peak / sheet.peak) ? std::optional{times} : std::nullopt;
+}
+
+// TF32 has the bytes of f32, whose kernels a library may run in its place; in 16 bits it may where matrix units are
+// less far ahead of lanes than those that were measured: there first layers of few channels take longer in f16 than in
+// f32.
+bool at_most_as_in_f32(const DeviceSheet& measured, DataType type, const DeviceSheet& lanes,
+                       const DeviceClass& device) {
+    const auto here = device.peak.find(DataType::f32);
+    if (here == device.peak.end()) return false;
+    const double ahead = device.peak.at(type).value / here->second.value;
+    return type == DataType::tf32 || ahead < rounding * (measured.peak / lanes.peak);
+}
+
+// What a sample would take there: the same multiple of the bound. But what a kernel takes beyond its bound it waits for
+// operands, from memory and from shared memory, each for its part of the bound; matrix units that are slower let it
+// wait no longer.
+Seconds carried_over(const KernelSample& sample, const Bounds& here, const Bounds& there,
+                     std::optional<double> feeding) {
+    const double same = here.overlapped() / there.overlapped();
+    const Seconds beyond = sample.time - there.overlapped();
+    if (!feeding || beyond <= Seconds{0}) return sample.time * same;
+    const double waits = (there.compute * *feeding + here.memory) / (there.compute + there.memory);
+    return here.overlapped() + beyond * std::min(same, waits);
+}
+
+// `lanes`: the sheet in f32 of the device that was measured.
+MeasuredKernels transferred(MeasuredKernels known, DataType type, const DeviceSheet& lanes, const Likeness& likeness,
+                            const DeviceClass& device) {
     const DeviceSheet measured = known.sheet;
     if (type == DataType::tf32) as_tf32(known);
     DeviceSheet sheet = known.sheet;
     sheet.peak = device.peak.at(type).value * likeness.fraction;
     sheet.bandwidth = device.memory_bandwidth.value;
     if (likeness.processors > 0) sheet.processors = likeness.processors;
-    // What it would have taken there: the same multiple of the bound.
+    const bool on_matrix_units = known.type == DataType::f16;
+    const auto feeding = on_matrix_units ? slower_feeding(measured, lanes, sheet, device) : std::nullopt;
     const double as_product = known.kind == "conv2d" ? likeness.fraction / likeness.product_fraction : 1;
     for (KernelSample& sample : known.samples) {
         const auto here = kernel_point(sample.problem, sheet), there = kernel_point(sample.problem, measured);
         require(here && there, "a measured kernel can be priced");
-        sample.time = sample.time * (here->bounds.overlapped().value / there->bounds.overlapped().value);
+        sample.time = carried_over(sample, here->bounds, there->bounds, feeding);
         if (!may_transform(sample.problem)) sample.time = sample.time * as_product;
         sample.problem.type = type;
     }
@@ -221,6 +267,7 @@ MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness
     }
     known.source = fmt::format("{}{}, for {} ({})", known.source, type == known.type ? "" : " in f16", device.name,
                                likeness.source);
+    known.at_most_as_in_f32 = on_matrix_units && at_most_as_in_f32(measured, type, lanes, device);
     known.sheet = sheet;
     known.type = type;
     known.transferred = true;
@@ -232,9 +279,11 @@ MeasuredKernels transferred(MeasuredKernels known, DataType type, const Likeness
 std::shared_ptr<const PriceModel> transferred_price_model(const Likeness& likeness, const DeviceClass& device) {
     std::vector<MeasuredKernels> kernels;
     const std::shared_ptr<const PriceModel> model = load_price_model(likeness.like);
+    const auto lanes = std::ranges::find(model->kernels(), DataType::f32, &MeasuredKernels::type);
+    require(lanes != model->kernels().end(), "every device was measured in f32");
     for (const MeasuredKernels& known : model->kernels())
         for (const DataType type : types_like(known.type))
-            if (device.peak.contains(type)) kernels.push_back(transferred(known, type, likeness, device));
+            if (device.peak.contains(type)) kernels.push_back(transferred(known, type, lanes->sheet, likeness, device));
     const std::string processors =
         likeness.processors > 0 ? fmt::format("processors = {}, ", likeness.processors) : std::string{};
     // As a machine file says it.

@@ -16,8 +16,8 @@ namespace rehearse {
 std::optional<Price> gradient_price(const Problem& problem, const DeviceClass& device);
 
 /// Returns the price of attention, or of a GPU's loss over scores, that is not fused, on a device without tiles
-/// (prices/tile_model.hpp). Nothing for other problems, and where the device has a share of its own for the kind.
-/// InputError as price().
+/// (prices/tile_model.hpp); there, too, that of a product in f16 on lanes, which is what it takes in f32. Nothing for
+/// other problems, and where the device has a share of its own for the kind. InputError as price().
 std::optional<Price> unfused_price(const Problem& problem, const DeviceClass& device);
 
 /// Passes over the scores that a loss in f32 makes, which needs no conversions: forward the largest and the sum of

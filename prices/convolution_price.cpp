@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
+#include "prices/chip_kernels.hpp"
 #include "prices/convolution/families.hpp"
 #include "prices/price_model.hpp"
 #include "prices/tile_model.hpp"
@@ -28,6 +30,8 @@ constexpr Beyond of_groups{2.5, 0.7, "as networks with groups on V100 and A100 (
 // up to 30.
 constexpr Beyond of_lanes{1.2, 0.45, "as DeepBench's convolutions in f32 on ten GPUs"};
 constexpr Beyond of_matrix_units{2.2, 0.7, "as DeepBench's convolutions in f16 on V100 and T4"};
+// DeepBench's P100 in "fp16_in_fp32_math": half the bytes, and of its kernels some fall back to slow ones.
+constexpr Beyond of_halves{1.2, 0.7, "as DeepBench's convolutions in f32 on ten GPUs, computed in f32"};
 
 // Streaming multiprocessors; nothing where no table and no data sheet says how many there are.
 std::optional<double> processors_of(const DeviceClass& device) {
@@ -45,11 +49,33 @@ std::optional<prices::Board> board_of(DataType type, const DeviceClass& device) 
     if (!(device.memory_bandwidth.value.value > 0)) return std::nullopt;
     prices::Board board;
     board.peak = peak->second.value;
-    if (lanes->second.value < board.peak) board.lanes = lanes->second.value;
+    // Sums in f16 are none that frameworks ask for: without matrix units f16 is read, and computed in f32.
+    if (has_matrix_units(device, type))
+        board.lanes = lanes->second.value;
+    else
+        board.peak = std::min(board.peak, lanes->second.value);
     board.bandwidth = device.memory_bandwidth.value;
     board.processors = *processors;
     board.element = size_of(type);
     return board;
+}
+
+const Beyond& beyond_of(DataType type, const prices::Board& board) {
+    if (board.lanes.value > 0) return of_matrix_units;
+    return size_of(type) < size_of(DataType::f32) ? of_halves : of_lanes;
+}
+
+// A library may run the kernels of f32 in place of those that it has for fewer bits.
+Price no_longer_than_in_f32(Price price, Problem problem, const DeviceClass& device) {
+    auto* conv = std::get_if<Conv>(&problem.op);
+    if (problem.type == DataType::f32 || conv == nullptr) return price;
+    conv->bias = false;
+    problem.type = DataType::f32;
+    const Price slowest = rehearse::price(problem, device);
+    if (price.time <= slowest.time) return price;
+    price.time = slowest.time;
+    price.source = fmt::format("no longer than in f32: {}", slowest.source);
+    return price;
 }
 
 }  // namespace
@@ -65,10 +91,11 @@ std::optional<Price> convolution_price(const Problem& problem, const DeviceClass
     const auto board = board_of(problem.type, device);
     if (!board) return std::nullopt;
     const prices::LibraryChoice choice = prices::library_choice(*shape, *board);
-    const Beyond& beyond = shape->groups > 1 ? of_groups : board->lanes.value > 0 ? of_matrix_units : of_lanes;
-    return Price{choice.best().time * beyond.times + device.launch.value, beyond.spread,
+    const Beyond& beyond = shape->groups > 1 ? of_groups : beyond_of(problem.type, *board);
+    Price answer{choice.best().time * beyond.times + device.launch.value, beyond.spread,
                  fmt::format("{:.2g} times the least of a library's algorithms, {}, by the data sheet of {}: {}",
                              beyond.times, choice.name(), device.name, beyond.source)};
+    return no_longer_than_in_f32(std::move(answer), problem, device);
 }
 
 std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& device) {
@@ -80,7 +107,7 @@ std::optional<Price> price_by_sample(const Problem& problem, const DeviceClass& 
     if (!shape || !board) return std::nullopt;
     const std::optional<prices::FamilyTime> least = prices::gradient_by_sample(*shape, *board);
     if (!least) return std::nullopt;
-    const Beyond& beyond = board->lanes.value > 0 ? of_matrix_units : of_lanes;
+    const Beyond& beyond = beyond_of(problem.type, *board);
     return Price{
         least->time * beyond.times + device.launch.value, beyond.spread,
         fmt::format("{:.2g} times a product of which each block passes over all voxels of a sample, by the data "

@@ -112,14 +112,6 @@ std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const 
             std::log2(std::max(square.waves, 1.0 / 64))};
 }
 
-// How many values lie between the rows of what is multiplied (leading dimensions; the result's rows are m apart): the
-// table in kernel_point.hpp says which operand is transposed.
-std::array<std::int64_t, 2> row_distances(const ProductSizes& p, Pass pass) {
-    const auto m = static_cast<std::int64_t>(p.m), n = static_cast<std::int64_t>(p.n),
-               k = static_cast<std::int64_t>(p.k);
-    return {pass == Pass::backward_data ? k : m, pass == Pass::backward_weights ? n : k};
-}
-
 // The largest power of two in the distance of two rows, up to 2,048 values: which channels of the memory and which
 // banks of a cache the rows of a tile fall on. Where the sheet says so, only whether they lie a multiple of 4 KB apart.
 double alignment(std::int64_t distance, const DeviceSheet& sheet) {
@@ -137,11 +129,13 @@ std::array<double, 3> widths(double n, const DeviceSheet& sheet) {
 
 // The features of a product, after the fourth what its rows' distances do: loads of 16 bytes, on which tensor cores of
 // older libraries depend, need rows that begin at multiples of them; then how wide its kernel is.
-std::vector<double> features(const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet, Pass pass) {
+std::vector<double> features_of_rows(const ProductSizes& p, const Bounds& bounds, const DeviceSheet& sheet) {
     std::vector<double> values = features(p, bounds, sheet);
-    const auto [left, right] = row_distances(p, pass);
-    const auto wide = static_cast<std::int64_t>(16 / sheet.element.value);
-    const bool aligned = left % wide == 0 && right % wide == 0 && static_cast<std::int64_t>(p.m) % wide == 0;
+    const std::array<double, 3> distances = row_distances(p);
+    const double wide = std::floor(16 / sheet.element.value);
+    const bool aligned =
+        std::ranges::all_of(distances, [&](double distance) { return std::fmod(distance, wide) == 0; });
+    const auto left = static_cast<std::int64_t>(distances[0]), right = static_cast<std::int64_t>(distances[1]);
     const auto [over_16, over_32, over_64] = widths(p.n, sheet);
     values.insert(values.begin() + 4,
                   {aligned ? 0.0 : 2.0, alignment(left, sheet), alignment(right, sheet), over_16, over_32, over_64});
@@ -227,9 +221,15 @@ ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch) {
 
 ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch) {
     const double rows = number(batch * op.m);
-    if (pass == Pass::forward) return {number(op.n), rows, number(op.k)};
-    if (pass == Pass::backward_data) return {number(op.k), rows, number(op.n)};
-    return {number(op.n), number(op.k), rows};
+    if (pass == Pass::forward) return {number(op.n), rows, number(op.k), pass};
+    if (pass == Pass::backward_data) return {number(op.k), rows, number(op.n), pass};
+    return {number(op.n), number(op.k), rows, pass};
+}
+
+// The table in kernel_point.hpp says which operand is transposed.
+std::array<double, 3> row_distances(const ProductSizes& sizes) {
+    return {sizes.pass == Pass::backward_data ? sizes.k : sizes.m,
+            sizes.pass == Pass::backward_weights ? sizes.n : sizes.k, sizes.m};
 }
 
 std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceSheet& sheet) {
@@ -257,7 +257,7 @@ std::optional<KernelPoint> kernel_point(const Problem& problem, const DeviceShee
     if (const auto* product = std::get_if<MatMul>(&problem.op)) {
         const ProductSizes sizes = product_sizes(*product, problem.pass, problem.batch);
         const Bounds at_best = bounds(sizes, sheet);
-        return KernelPoint{{features(sizes, at_best, sheet, problem.pass), task}, at_best};
+        return KernelPoint{{features_of_rows(sizes, at_best, sheet), task}, at_best};
     }
     if (const auto* cells = std::get_if<Recurrent>(&problem.op)) return point_of_steps(*cells, problem, sheet);
     return std::nullopt;

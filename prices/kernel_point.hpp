@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -53,7 +54,11 @@ struct DeviceSheet {
 ///                                 m = filters,  n = channels*taps, k = outputs           backward_weights
 struct ProductSizes {
     double m = 1, n = 1, k = 1;
+    Pass pass = Pass::forward;  // of a dense layer, which says what is transposed
 };
+/// How many values lie between the rows of the left operand, of the right one and of the result (leading dimensions).
+/// Rows of a dense layer's tokens are none of them: they are counted, and their width is another size.
+std::array<double, 3> row_distances(const ProductSizes& sizes);
 ProductSizes product_sizes(const Conv& op, Pass pass, std::int64_t batch);
 ProductSizes product_sizes(const MatMul& op, Pass pass, std::int64_t batch);
 

@@ -158,12 +158,30 @@ std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem) con
     const std::scoped_lock lock{mutex_};
     const auto known = answers_.find(name);
     if (known != answers_.end()) return known->second;
-    std::optional<Answer> found;
-    for (std::size_t i = 0; i < kernels_.size() && !found; ++i) {
-        if (speak_for(kernels_[i], problem)) found = answer(problem, i);
-    }
+    std::optional<Answer> found = first_answer(problem);
     answers_.emplace(name, found);
     return found;
+}
+
+std::optional<PriceModel::Answer> PriceModel::first_answer(const Problem& problem) const {
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+        if (!speak_for(kernels_[i], problem)) continue;
+        std::optional<Answer> found = answer(problem, i);
+        if (!found) continue;
+        if (!kernels_[i].at_most_as_in_f32) return found;
+        // Matrix units multiply whatever there is to multiply; f32 may be transformed.
+        const std::optional<KernelPoint> point = kernel_point(problem, kernels_[i].sheet);
+        if (point) found->time = std::max(found->time, point->bounds.overlapped());
+        Problem in_f32 = problem;
+        in_f32.type = DataType::f32;
+        std::optional<Answer> slowest = first_answer(in_f32);
+        if (!slowest || slowest->time >= found->time) return found;
+        slowest->error = std::max(slowest->error, found->error);
+        slowest->source = fmt::format("no longer than in f32: {}", slowest->source);
+        slowest->sampled = false;
+        return slowest;
+    }
+    return std::nullopt;
 }
 
 std::optional<PriceModel::Answer> PriceModel::answer(const Problem& problem, std::size_t kernels) const {

@@ -49,6 +49,8 @@ struct MeasuredKernels {
     bool transferred = false;  // from the device that they were measured on to another
     /// Of convolutions on boards: which algorithms ran, at the features on the board where they did; empty: not known.
     std::vector<RanFamily> ran = {};
+    /// Whether a library does as well by its kernels in f32 where those are faster.
+    bool at_most_as_in_f32 = false;
 };
 
 /// `log_time` is the natural logarithm of seconds, `deviation` one standard deviation of it, at most `band_limit`.
@@ -117,6 +119,7 @@ public:
     std::optional<Answer> answer(const Problem& problem) const;
 
 private:
+    std::optional<Answer> first_answer(const Problem& problem) const;
     std::optional<Answer> answer(const Problem& problem, std::size_t kernels) const;
 
     std::string name_, board_;

@@ -17,6 +17,7 @@
 #include "prices/price_model.hpp"
 #include "prices/recurrent.hpp"
 #include "prices/roofline.hpp"
+#include "prices/stack_price.hpp"
 #include "prices/tile_model.hpp"
 
 namespace rehearse {
@@ -256,6 +257,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
     }
     if (const auto* cells = std::get_if<Recurrent>(&problem.op); cells != nullptr && problem.pass != Pass::update)
         return recurrent_price(*cells, problem.pass, problem.batch, problem.type, device).whole();
+    if (auto stack = stack_by_batches(problem, device)) return *stack;
     const bool tiles_first = device.tiles != nullptr && device.tiles->before_model;
     if (tiles_first) {
         if (auto answer = tile_price(problem, device))
@@ -282,6 +284,7 @@ Price price(const Problem& problem, const DeviceClass& device) {
     if (auto answer = tile_price(problem, device))
         return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
     if (experts != nullptr) return one_by_one(*experts, problem, device);
+    if (auto answer = stack_by_products(problem, device)) return *answer;
     if (auto answer = unfused_price(problem, device))
         return on_this_board(from_sheet(std::move(*answer), problem), problem, device);
     return on_this_board(from_sheet(roofline(problem, device), problem), problem, device);

@@ -15,6 +15,7 @@ namespace rehearse::prices {
 struct ProductShape {
     double count = 1, m = 1, n = 1, k = 1;
     bool batched = false;  // one call for many; libraries do not cut their k
+    bool near = false;     // of a dense layer's gradient, whose operands' rows do not lie k values apart
 
     double products() const { return count * m * n * k; }
     double values() const { return count * (m * k + k * n + m * n); }

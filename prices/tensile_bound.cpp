@@ -29,11 +29,11 @@ constexpr double tuned_batch = 2;       // products of a batch that the choice o
 constexpr double most_pieces = 8, least_piece = 64;
 constexpr Seconds launch{1.2e-6};
 
-// Of dense layers both operands' rows lie k values apart. Beyond about 200 KB the tiles of a wave no longer share what
-// they load, and each reads for itself; rows a multiple of 16 KB apart fall on the same channels of memory, and lose
-// it sooner.
+// Of dense layers both operands' rows lie k values apart, forward. Beyond about 200 KB the tiles of a wave no longer
+// share what they load, and each reads for itself; rows a multiple of 16 KB apart fall on the same channels of memory,
+// and lose it sooner.
 double lost_sharing(const ProductShape& s, const Board& board) {
-    if (s.batched) return 0;
+    if (s.batched || s.near) return 0;
     constexpr double far = 203e3, sharpness = 6.5, same_channels = 1.8, channels = 16384;  // bytes; the third: times
     const double apart = s.k * board.element.value;
     const double as_far = std::fmod(apart, channels) == 0 ? same_channels * apart : apart;

@@ -12,6 +12,8 @@
 
 #include "prices/by_likeness.hpp"
 #include "prices/chip_kernels.hpp"
+#include "prices/fused_attention.hpp"
+#include "prices/stack_price.hpp"
 
 namespace rehearse {
 
@@ -39,8 +41,17 @@ constexpr double longest_masked_row = 2048;
 // times the least (docs/transformer_prices.md); software whose operators are many kernels each moves more in f32, too.
 constexpr double passes_without_casts = 1.46, passes_with_casts = 2.32;
 
-// 16 bytes: Tensor Cores' loads.
-bool aligned(double size, DataType type) { return std::fmod(size, 16 / size_of(type).value) == 0; }
+// Tiles were fitted on Tensor Cores' products: a stack's in f32 are other kernels.
+constexpr double stacks_in_f32_error = 0.3;
+
+// Tensor Cores' loads of 16 bytes need rows that begin at multiples of them. In 8 bits libraries have kernels for
+// operands alone of which k values lie side by side, and others are turned first.
+bool aligned(const ProductSizes& sizes, DataType type) {
+    const std::array<double, 3> distances =
+        type == DataType::fp8 ? std::array{sizes.k, sizes.k, sizes.m} : row_distances(sizes);
+    return std::ranges::all_of(distances,
+                               [&](double distance) { return std::fmod(distance, 16 / size_of(type).value) == 0; });
+}
 
 template <typename Operator>
 constexpr bool is_elementwise(const Operator& /*op*/) {
@@ -76,6 +87,7 @@ public:
     struct Work {
         Seconds time;
         double kernels = 1;
+        double error = 0;  // beside the chip's
     };
 
     Work of(const MatMul& op, Pass pass) const {
@@ -95,6 +107,16 @@ public:
         return {time + moved(conversion_bytes(op, pass, type_, batch_)), model_.dense_kernels.value};
     }
 
+    // Each product of a pass in a kernel of its own.
+    Work of(const BatchedMatMul& op, Pass pass) const {
+        const StackedProducts stack = stacked_products(op, pass, batch_);
+        Seconds time{0};
+        for (const Pass each : stack.passes)
+            time += product_time(product_sizes(stack.each, each, 1), stack.count, model_, device_, type_);
+        const bool measured = size_of(type_) != size_of(DataType::f32);
+        return {time, static_cast<double>(stack.passes.size()), measured ? 0 : stacks_in_f32_error};
+    }
+
     Work of(const Attention& op, Pass pass) const {
         const double q = static_cast<double>(op.queries), k = static_cast<double>(op.keys);
         const double d = static_cast<double>(op.head_size), v = static_cast<double>(value_size(op));
@@ -102,23 +124,26 @@ public:
         const double samples = static_cast<double>(batch_);
         const double passes =
             op.kept && model_.score_passes.value == 0 ? counted_score_passes : model_.score_passes.value;
-        const bool fused = passes == 0, backward = pass != Pass::forward;
+        const bool backward = pass != Pass::forward;
+        const double rows_of_queries = static_cast<double>(query_width(op) + result_width(op));
+        const double rows_of_keys = static_cast<double>(key_width(op) + value_width(op));
+        const Seconds operands = memory((backward ? 2 : 1) * samples * (q * rows_of_queries + k * rows_of_keys));
+        if (passes == 0) {
+            const Seconds kernel = fused_attention_time(op, pass, batch_, model_, device_, type_);
+            return {std::max(kernel, operands) + std::max(0.0, passes_ - 1) * operands,
+                    (backward ? 1.5 : 1) * model_.attention_kernels.value, fused_attention_error};
+        }
         // Forward softmax reads the scores, backward its result and that one's gradient.
         const bool short_rows = k <= longest_masked_row && size_of(type_) < size_of(DataType::f32);
-        const bool skips = op.causal && !fused && short_rows;
-        const double hidden = skips ? model_.masked_passes.value * (1 - 1 / q) * (backward ? 2 : 1) : 0;
+        const double masked = op.causal && short_rows ? model_.masked_passes.value : 0;
+        const double hidden = masked * 2 * (1 - shown_share(op)) * (backward ? 2 : 1);
         const auto product = [&](double m, double n, double depth) {
             return product_time({m, n, depth}, batch_ * op.heads, model_, device_, type_);
         };
-        // Scores and sums of values; backward two products for each of these, fused the scores once more. What a
-        // causal mask hides is computed unless it is fused.
-        const Seconds pair = product(q, k, d) + product(q, v, k);
-        const double shown = fused && op.causal ? 0.5 * (1 + 1 / q) : 1;
-        Seconds time = shown * (backward ? 2.0 * pair : pair);
-        if (fused && backward) time += shown * product(q, k, d);
-        const double rows_of_queries = static_cast<double>(query_width(op) + result_width(op));
-        const double rows_of_keys = static_cast<double>(key_width(op) + value_width(op));
-        time += memory(passes_ * (backward ? 2 : 1) * samples * (q * rows_of_queries + k * rows_of_keys));
+        // Scores and sums of values; backward two products for each of these. Rows of scores are as long as keys are
+        // many, and what a causal mask hides of them is computed.
+        const Seconds pair = product(k, q, d) + product(v, q, k);
+        Seconds time = (backward ? 2.0 * pair : pair) + passes_ * operands;
         time += memory(std::max(0.0, (backward ? 1.5 : 1) * passes - hidden) * heads * q * k);
         return {time, (backward ? 1.5 : 1) * model_.attention_kernels.value};
     }
@@ -172,9 +197,9 @@ bool of_transformers(const Op& op) {
     return std::holds_alternative<MatMul>(op) || std::holds_alternative<Attention>(op) ||
            std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<SoftmaxTerms>(op) ||
            std::holds_alternative<TermsLoss>(op) || std::holds_alternative<Embedding>(op) || on_rows(op) ||
-           std::holds_alternative<GroupedMatMul>(op) || std::holds_alternative<DispatchTokens>(op) ||
-           std::holds_alternative<CombineTokens>(op) || std::holds_alternative<Communication>(op) ||
-           updated(op).has_value();
+           std::holds_alternative<GroupedMatMul>(op) || std::holds_alternative<BatchedMatMul>(op) ||
+           std::holds_alternative<DispatchTokens>(op) || std::holds_alternative<CombineTokens>(op) ||
+           std::holds_alternative<Communication>(op) || updated(op).has_value();
 }
 
 // The loss of each row of tokens; of an image's label or its pixels it is no transformer's.
@@ -183,10 +208,11 @@ bool loses_by_rows(const Op& op) {
     return (loss != nullptr && loss->rows > 1) || std::holds_alternative<SoftmaxTerms>(op);
 }
 
-// How often values cross memory does not depend on their type, but for casts; what an f32 product takes does.
+// How often values cross memory does not depend on their type, but for casts; what an f32 product takes does. Of stacks
+// of them nothing else is known.
 bool known_in(DataType type, const Op& op) {
-    return type != DataType::f32 || std::holds_alternative<Attention>(op) || loses_by_rows(op) || on_rows(op) ||
-           updated(op).has_value();
+    return type != DataType::f32 || std::holds_alternative<Attention>(op) ||
+           std::holds_alternative<BatchedMatMul>(op) || loses_by_rows(op) || on_rows(op) || updated(op).has_value();
 }
 
 }  // namespace
@@ -213,8 +239,7 @@ Seconds tiles_time(const ProductSizes& sizes, std::int64_t count, const TileMode
             best = std::min(best, time);
         }
     }
-    const bool in_pieces = aligned(m, type) && aligned(n, type) && aligned(k, type);
-    return type != DataType::f32 && !in_pieces ? model.unaligned.value * best : best;
+    return type != DataType::f32 && !aligned(sizes, type) ? model.unaligned.value * best : best;
 }
 
 Seconds product_time(const ProductSizes& sizes, std::int64_t count, const TileModel& model, const DeviceClass& device,
@@ -231,6 +256,7 @@ TileModel with_software(TileModel chip, const Software& software, Sourced<Second
     chip.score_passes = software.score_passes;
     chip.masked_passes = software.masked_passes;
     chip.loss_passes = software.loss_passes;
+    chip.attention_kernel = software.attention_kernel;
     chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
     chip.dense_kernels = software.dense_kernels;
     chip.attention_kernels = software.attention_kernels;
@@ -257,7 +283,7 @@ std::optional<Price> tile_price(const Problem& problem, const DeviceClass& devic
     const auto work = std::visit([&](const auto& op) { return transformers.of(op, problem.pass); }, problem.op);
     const Seconds issued = work.kernels * model.issue.value;
     const bool host = issued > work.time;
-    return Price{host ? issued : work.time, model.error,
+    return Price{host ? issued : work.time, std::hypot(model.error, work.error),
                  fmt::format("{} of {}, {}", host ? "the host's calls" : "tiles and bytes", device.name,
                              host ? model.issue.source : model.large_tile.source)};
 }

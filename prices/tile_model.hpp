@@ -21,12 +21,13 @@ struct TileModel {
     Sourced<double> large_tile;  // share of the peak that a full wave of tiles of 256 x 128 reaches at a long k
     Sourced<double> small_tile;  // speed of tiles of 128 x 128 over that
     Sourced<double> depth;       // values of k in whose time a tile is begun and stored
-    Sourced<double> unaligned;   // slowdown where a size is no multiple of 8 values (16 bytes: Tensor Cores' loads)
+    Sourced<double> unaligned;   // slowdown where rows do not begin at multiples of 16 bytes (Tensor Cores' loads)
     Sourced<double> memory;      // share of the memory bandwidth that kernels reach
     // Of the software (core/machine.hpp).
     Sourced<double> elementwise_passes, score_passes, masked_passes, loss_passes;
     Sourced<Seconds> issue;
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;
+    FusedKernel attention_kernel = FusedKernel::library;
     /// Comes before the device's price model where both know a problem: the model was transferred from another chip.
     bool before_model = false;
     double error = 0;  // relative error of a price, one standard deviation
@@ -42,8 +43,9 @@ bool fitted_on_steps(const DeviceClass& device);
 /// Whether its software decides about some of its prices.
 bool has_tiles(const Machine& machine);
 
-/// Of 16-bit operators of transformers, of attention, losses and what is done to each value of rows of tokens in f32 as
-/// well, and of updates; nothing for convolutions, elementwise operators of images and what else is not known here.
+/// Of 16-bit operators of transformers, of attention, stacks of products, losses and what is done to each value of rows
+/// of tokens in f32 as well, and of updates; nothing for convolutions, elementwise operators of images and what else is
+/// not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
 
 /// The sums of gradients that follow `kernel` (gradient_sums) without those that are in prices already: passes over

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "core/error.hpp"
 #include "models/models.hpp"
 #include "prices/price_model.hpp"
 #include "prices/prices.hpp"
@@ -222,6 +223,20 @@ TEST(Software, OfAFileOfOnesOwnChangesWhatItSays) {
     EXPECT_EQ(mine.software.name, "mine");
     EXPECT_EQ(mine.classes[0].tiles->score_passes.value, 0);
     EXPECT_EQ(mine.classes[0].tiles->issue.value, Seconds{37.2e-6});
+}
+
+TEST(Software, SaysWhoseKernelAttentionIs) {
+    const auto kernel = [](const std::string& name) {
+        return parse_machine(
+                   machine_with("a100-40gb", "[software]\nname = \"mine\"\nlike = \"pytorch-operators\"\n" + name),
+                   "m.toml")
+            .classes[0]
+            .tiles->attention_kernel;
+    };
+    EXPECT_EQ(load_machine("eos").classes[0].tiles->attention_kernel, FusedKernel::library);
+    EXPECT_EQ(kernel(""), FusedKernel::flash);
+    EXPECT_EQ(kernel("attention_kernel = \"triton\"\n"), FusedKernel::triton);
+    EXPECT_THROW(kernel("attention_kernel = \"cutlass\"\n"), InputError);
 }
 
 // DeepBench measured this convolution on the V100 (calibrate/deepbench/conv.csv); nobody did on an A100, and nobody the

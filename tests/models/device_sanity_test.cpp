@@ -9,6 +9,7 @@
 
 #include "models/models.hpp"
 #include "models/reader/machine_files.hpp"
+#include "prices/chip_kernels.hpp"
 #include "prices/interval.hpp"
 #include "prices/prices.hpp"
 
@@ -113,6 +114,21 @@ Seconds least(const Kernel& kernel, const DeviceClass& device) {
                     bytes / device.memory_bandwidth.value);
 }
 
+// The same where a library may run what it has for f32, which transforms: where matrix units are little faster than
+// lanes, or there are none, that is less.
+Seconds least_of_any(const Kernel& kernel, const DeviceClass& device) {
+    if (kernel.name != "3x3" || !device.peak.contains(DataType::f32)) return least(kernel, device);
+    Kernel in_f32 = kernel;
+    in_f32.problem.type = DataType::f32;
+    in_f32.saved = winograd;
+    return std::min(least(kernel, device), least(in_f32, device));
+}
+
+// Two f16 at once on lanes: frameworks run f32's kernels, which read twice the bytes.
+double bytes_beyond(DataType type, const DeviceClass& device) {
+    return type == DataType::f16 && !device.host && !has_matrix_units(device, type) ? 2 : 1;
+}
+
 std::string told(const Kernel& kernel, const DeviceClass& device) {
     return kernel.name + " on " + device.like + ": " + to_string(kernel.problem) + ", " +
            price(kernel.problem, device).source;
@@ -130,8 +146,9 @@ TEST(EveryDevice, TakesWhatItsSheetAllowsAndNoMoreThanASaneMultiple) {
             for (const Kernel& kernel : kernels(type)) {
                 const Price answer = price(kernel.problem, device);
                 const Seconds bound = least(kernel, device);
-                EXPECT_GE(answer.time / bound, 0.98) << told(kernel, device);
-                EXPECT_LE(answer.time / bound, kernel.most / kernel.saved) << told(kernel, device);
+                EXPECT_GE(answer.time / least_of_any(kernel, device), 0.98) << told(kernel, device);
+                const double most = kernel.most / kernel.saved * bytes_beyond(type, device);
+                EXPECT_LE(answer.time / bound, most) << told(kernel, device);
                 EXPECT_GE(answer.error, 0.005) << told(kernel, device);
                 EXPECT_LE(answer.error, 1) << told(kernel, device);
             }

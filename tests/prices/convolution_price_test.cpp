@@ -45,6 +45,24 @@ TEST(ConvolutionPrice, OfDepthwiseFiltersIsDirect) {
     EXPECT_THAT(price.source, testing::AllOf(testing::HasSubstr("direct"), testing::HasSubstr("card")));
 }
 
+// Lanes that take two f16 at once: half the bytes, and sums in f32, at their rate; no longer than in f32, and known
+// less well. With bf16 or TF32, which lanes have not, or at four times the rate it is matrix units that multiply.
+TEST(ConvolutionPrice, InF16OnLanesIsComputedInF32) {
+    const auto priced = [](DataType type, double times, bool bf16) {
+        DeviceClass device = gpu();
+        device.peak[DataType::f16].value = times * 10_TFLOPS;
+        if (bf16) device.peak[DataType::bf16] = device.peak[DataType::f16];
+        return convolution_price({filters_of(1), Pass::forward, 8, type}, device).value();
+    };
+    const Price full = priced(DataType::f32, 2, false), half = priced(DataType::f16, 2, false);
+    EXPECT_LE(half.time, full.time);
+    EXPECT_GT(half.time, 0.5 * full.time);
+    EXPECT_EQ(half.error, 0.7);
+    EXPECT_THAT(half.source, testing::HasSubstr("computed in f32"));
+    EXPECT_THAT(priced(DataType::f16, 4, false).source, testing::HasSubstr("V100 and T4"));
+    EXPECT_LE(priced(DataType::f16, 2, true).time, full.time);
+}
+
 // Planes that no filter joins are images.
 TEST(ConvolutionPrice, OfVolumesIsThatOfTheirPlanes) {
     const Problem planes{

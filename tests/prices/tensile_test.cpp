@@ -56,6 +56,16 @@ TEST(TensileBound, LosesWhatTilesShareWhereRowsLieFarApart) {
     EXPECT_LT(rate(32768), rate(32767));
 }
 
+// Of a gradient's operands, whose rows lie elsewhere.
+TEST(TensileBound, LosesNothingWhereRowsAreNear) {
+    ProductShape far{1, 2048, 8192, 65536, false}, near = far;
+    near.near = true;
+    EXPECT_NEAR(2 * near.products() / tensile_bound(near, mi100).time.value / 31e12, 1, 0.1);
+    EXPECT_GT(tensile_bound(far, mi100).time, 2 * tensile_bound(near, mi100).time);
+    far.k = near.k = 1000;
+    EXPECT_NEAR(tensile_bound(far, mi100).time / tensile_bound(near, mi100).time, 1, 1e-9);
+}
+
 TEST(TensileBound, IsNeverBelowArithmeticAndMemory) {
     for (const double m : {1.0, 33.0, 500.0, 4096.0})
         for (const double k : {1.0, 77.0, 1024.0}) {
