@@ -129,13 +129,17 @@ void apply(models::NewMachine& machine, const Options& options) {
         machine.pairs.clear();
     }
     if (!options.device_link.empty()) set_device_link(machine, options.device_link, told);
-    if (!options.host_link.empty()) machine.host_link = {parse_quantity<Bandwidth>(options.host_link), told};
+    if (!options.host_link.empty())
+        machine.host_link = models::Answer<Bandwidth>{parse_quantity<Bandwidth>(options.host_link), told};
     if (!options.nic.empty()) machine.nic = {models::port_rate(options.nic), told};
     if (!options.tree.empty()) {
         machine.tree = {options.tree, told};
         machine.groups.reset();
     }
-    if (!options.taper.empty()) machine.taper = options.taper;
+    if (!options.taper.empty()) {
+        machine.taper = options.taper;
+        machine.taper_source = told;
+    }
     if (!options.rails.empty()) machine.rails = rails_of(options.rails);
     apply_groups(machine, options);
 }
@@ -164,9 +168,10 @@ void ask(models::NewMachine& m, const Questions& questions) {
         : m.pairs.empty() ? "none"
                           : "those of nvidia-smi's table",
         [&](const std::string& a) { set_device_link(m, a, told); });
-    questions.ask("6. link of a device to its processor, each direction", to_string(m.host_link.value),
+    questions.ask("6. link of a device to its processor, each direction",
+                  to_string(m.host_link.value_or(models::assumed_host_link(m.device)).value),
                   [&](const std::string& a) {
-                      m.host_link = {parse_quantity<Bandwidth>(a), told};
+                      m.host_link = models::Answer<Bandwidth>{parse_quantity<Bandwidth>(a), told};
                   });
     questions.ask("7. network cards of a node", fmt::format("{}", m.nics.value), [&](const std::string& a) {
         m.nics = {number(a), told};
@@ -190,6 +195,7 @@ void ask(models::NewMachine& m, const Questions& questions) {
                       std::vector<double> taper;
                       for (const std::string& part : parts_of(a)) taper.push_back(parse_number(part, "the answer"));
                       m.taper = std::move(taper);
+                      m.taper_source = told;
                   });
 }
 
@@ -227,7 +233,8 @@ Run add_machine(CommandLine& app) {
                    "between every two devices of a node, each direction; switch:RATE of a device to the node's "
                    "switches; none is the default")
         ->option_text("RATE|switch:RATE|none");
-    app.add_option("--host-link", options->host_link, "of a device to its processor; default 63GBps")
+    app.add_option("--host-link", options->host_link,
+                   "of a device to its processor; default the PCIe x16 of its generation")
         ->option_text("RATE");
     app.add_option("--nics", options->nics, "network cards of a node, at least 1; default 1")->option_text("N");
     app.add_option("--nic", options->nic, "rate of one, like NDR or 200Gbps; default 200Gbps")->option_text("RATE");

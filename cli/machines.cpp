@@ -12,7 +12,7 @@
 #include "cli/report.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "models/charge.hpp"
+#include "models/machine_file.hpp"
 #include "models/models.hpp"
 #include "picture/topology.hpp"
 #include "picture/write.hpp"
@@ -151,10 +151,21 @@ std::string topology_text(const Topology& topology) {
     return fmt::format("torus {}", fmt::join(std::get<Torus>(topology).dims, " x "));
 }
 
-void add_fabric(Figures& figures, const Fabric& fabric) {
+// Of each level but the last, which nothing is above.
+void add_tapers(Figures& figures, const FatTree& tree, const std::string& source) {
+    for (std::size_t level = 0; level + 1 < tree.down.size(); ++level) {
+        const double taper = level < tree.taper.size() ? tree.taper[level] : 1;
+        figures.row("fabric", tree.down.size() == 2 ? "taper" : fmt::format("taper above level {}", level + 1),
+                    fmt::format("{:.4g}", taper), taper,
+                    source.empty() ? "assumed: the machine file names no source" : source);
+    }
+}
+
+void add_fabric(Figures& figures, const Fabric& fabric, const std::string& taper_source) {
     figures.add("fabric", "link", fabric.link);
     figures.add("fabric", "latency", fabric.latency);
     figures.add("fabric", "latency a further switch", fabric.hop_latency);
+    if (const auto* tree = std::get_if<FatTree>(&fabric.topology)) add_tapers(figures, *tree, taper_source);
     if (const auto* fly = std::get_if<Dragonfly>(&fabric.topology)) {
         figures.add("fabric", "link in a group", fly->local);
         figures.add("fabric", "links between two groups", fly->global);
@@ -194,7 +205,7 @@ void add_charge(Figures& figures, const models::Charge& charge) {
                     queue.wall.value, queue.source);
 }
 
-Figures figures_of(const Machine& machine, const std::optional<models::Charge>& charge) {
+Figures figures_of(const Machine& machine, const models::OtherTables& others) {
     Figures figures;
     for (const DeviceClass& device : machine.classes) add_device(figures, device);
     if (has_tiles(machine)) add_software(figures, machine.software);
@@ -206,10 +217,10 @@ Figures figures_of(const Machine& machine, const std::optional<models::Charge>& 
         }
     }
     add_messaging(figures, "inside a node", machine.inside);
-    add_fabric(figures, machine.fabric);
+    add_fabric(figures, machine.fabric, others.taper_source);
     add_messaging(figures, "across nodes", machine.across);
     for (const StorageTier& tier : machine.storage) figures.add("storage", tier.name.c_str(), tier.read);
-    if (charge) add_charge(figures, *charge);
+    if (others.charge) add_charge(figures, *others.charge);
     return figures;
 }
 
@@ -221,7 +232,7 @@ int list(const Options& options) {
     for (const models::MachineName& machine : models::machines()) {
         Json row{{"name", machine.name}, {"figures", nullptr}, {"unsourced", nullptr}, {"summary", machine.summary}};
         if (machine.name != "this-host") {
-            const Figures figures = figures_of(models::load_machine(machine.name), models::load_charge(machine.name));
+            const Figures figures = figures_of(models::load_machine(machine.name), models::other_tables(machine.name));
             row["figures"] = figures.rows().size();
             row["unsourced"] = figures.unsourced();
         }
@@ -256,8 +267,7 @@ int show(const Options& options) {
     const bool this_host = options.name == "this-host";
     const Machine machine = this_host ? models::detect_this_host() : models::load_machine(options.name);
     if (!this_host) require_messages(machine);
-    const auto charge = this_host ? std::nullopt : models::load_charge(options.name);
-    const Figures figures = figures_of(machine, charge);
+    const Figures figures = figures_of(machine, this_host ? models::OtherTables{} : models::other_tables(options.name));
 
     Report report{document("machine", {{"machine", options.name}}), {}, ""};
     report.document["name"] = machine.name;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine file says that no Machine holds: the transports that were not asked for, and what its center charges.
+// What a machine file says that no Machine holds: the transports that were not asked for, what its center charges, and
+// who says the tapers of its tree.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,7 @@ struct Transport {
 struct OtherTables {
     std::vector<Transport> transports;
     std::optional<Charge> charge;
+    std::string taper_source{};  // of the tapers of a fat tree; empty: the file names none
 };
 
 /// Returns these tables of a machine by its name or its file, as load_machine takes them, without the transport that

@@ -106,6 +106,9 @@ constexpr std::array software{
     MachineKey{"issue", "time", "that the host takes for a kernel; without it a kernel takes its launch"},
     MachineKey{"dense_kernels", "number", "that a dense layer launches"},
     MachineKey{"attention_kernels", "number", "that attention launches"},
+    MachineKey{"attention_kernel", "name",
+               "where it is fused: `library` (of the chip's generation; the default), `flash` (FlashAttention-2) or "
+               "`triton`"},
     MachineKey{"loss_kernels", "number", "that the loss launches"},
     source,
 };
@@ -177,15 +180,18 @@ constexpr std::array fabric{
 };
 constexpr std::array fat_tree{
     MachineKey{"down", "list of counts", "children below a switch of each level, nearest to the nodes first"},
-    MachineKey{"taper", "list of numbers",
-               "above a level the bandwidth is that of the ports below over its number, at least 1; 1 of the last "
-               "level, which nothing is above; default all 1"},
+    MachineKey{
+        "taper", "list of numbers",
+        "above a level the bandwidth is that of the ports below over its number, at least 1; 1 of the last "
+        "level, which nothing is above; default all 1. Without a source, as `{ value = [2, 1], source = \"...\" }` "
+        "has it or the table, it counts as assumed"},
     MachineKey{"cables", "list of counts",
                "above a switch of each level: routing is static, a message takes the cable that its card's number says "
                "(InfiniBand without adaptive routing); default: adaptive, all cables are one"},
     MachineKey{"rails", "kind",
                "card k of every node on switches of its own: `joined`, by the last level (rail-optimised); `separate`, "
                "by nothing (dual-rail, planes); default: all cards of a node on one switch"},
+    source,
 };
 constexpr std::array dragonfly{
     MachineKey{"groups", "count", "of routers"},

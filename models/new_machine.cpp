@@ -79,8 +79,8 @@ void add_links(std::string& text, const NewMachine& m) {
     for (const NewMachine::Pair& pair : m.pairs)
         link(fmt::format("\"gpu{}\"", pair.first), fmt::format("gpu{}", pair.second), sourced(pair.link));
     for (std::int64_t i = 0; i < m.processors; ++i) {
-        link(names("gpu", devices, i), processor(m, i), sourced(m.host_link));
-        Answer<Bandwidth> of_nic = m.host_link;
+        link(names("gpu", devices, i), processor(m, i), sourced(m.host_link.value_or(assumed_host_link(m.device))));
+        Answer<Bandwidth> of_nic = m.host_link.value_or(assumed_slot(m.device));
         of_nic.value = std::max(of_nic.value, m.nic.value);
         link(names("nic", nics, i), processor(m, i), sourced(of_nic));
         for (std::int64_t k = i + 1; k < m.processors; ++k)
@@ -105,8 +105,9 @@ void add_fabric(std::string& text, const NewMachine& m) {
     }
     std::vector<double> taper = m.taper;
     taper.resize(m.tree.value.size(), 1);
-    fmt::format_to(to, "\n[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(m.tree.value, ", "),
-                   fmt::join(taper, ", "));
+    const std::string written = fmt::format("[{}]", fmt::join(taper, ", "));
+    fmt::format_to(to, "\n[fabric.fat-tree]\ndown = [{}]\ntaper = {}\n", fmt::join(m.tree.value, ", "),
+                   taper.size() > 1 ? sourced(written, m.taper.empty() ? "" : m.taper_source) : written);
     if (m.rails != NewMachine::Rails::none)
         fmt::format_to(to, "rails = \"{}\"\n", m.rails == NewMachine::Rails::joined ? "joined" : "separate");
 }
@@ -196,7 +197,7 @@ void check(const NewMachine& m) {
     positive("processors a node", static_cast<double>(m.processors));
     positive("network cards a node", static_cast<double>(m.nics.value));
     positive("rate of a network card", m.nic.value.value);
-    positive("link to the processor", m.host_link.value.value);
+    if (m.host_link) positive("link to the processor", m.host_link->value.value);
     if (m.device_link) positive("link between devices", m.device_link->value.value);
     for (const NewMachine::Pair& pair : m.pairs) {
         if (std::max(pair.first, pair.second) >= m.devices.value)

@@ -36,7 +36,8 @@ struct NewMachine {
         Answer<Bandwidth> link{};
     };
     std::vector<Pair> pairs{};
-    Answer<Bandwidth> host_link{Bandwidth{63e9}};  // of a device to its processor, each direction
+    /// Of a device to its processor, each direction; absent: assumed_host_link.
+    std::optional<Answer<Bandwidth>> host_link{};
     Answer<std::int64_t> nics{1};
     Answer<Bandwidth> nic{Bandwidth{25e9}};    // each direction
     std::int64_t processors = 1;               // sockets, or NUMA nodes, of a node
@@ -44,6 +45,7 @@ struct NewMachine {
     std::vector<std::int64_t> nic_at{};        // by NIC
     Answer<std::vector<std::int64_t>> tree{};  // children below a switch of each level, nodes first; empty: one switch
     std::vector<double> taper{};               // bandwidth down over bandwidth up of each level; empty: none blocks
+    std::string taper_source{};                // who says the tapers; empty: they are assumed
     /// Where card k of every node hangs on switches of its own: of what machine files call rails.
     enum class Rails { none, joined, separate };
     Rails rails = Rails::none;
@@ -56,6 +58,10 @@ struct NewMachine {
     std::optional<Groups> groups{};
     std::vector<std::string> notes{};  // what a reader of a tool's text left out or assumed; comments of the file
 };
+
+/// What a device has to its processor, and a network card beside it, each direction: what their generation has.
+Answer<Bandwidth> assumed_host_link(std::string_view device);
+Answer<Bandwidth> assumed_slot(std::string_view device);
 
 /// InputError for answers that cannot be together.
 void check(const NewMachine& machine);

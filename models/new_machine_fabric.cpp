@@ -198,6 +198,7 @@ void take_tree(NewMachine& machine, const Text& text, const Roles& roles, std::i
         });
     machine.tree = {{below}, tool};
     machine.taper = {first};
+    machine.taper_source = tool;
     // Rails that the last level joins: one leaf a rail still has switches above it.
     const bool above = leaves > 1 || machine.rails == NewMachine::Rails::joined;
     if (three_levels && roles.groups() > 1 && rails == 1) {

@@ -12,6 +12,7 @@
 #include "models/models.hpp"
 #include "models/reader/machine_charge.hpp"
 #include "models/reader/machine_extends.hpp"
+#include "models/reader/machine_parse.hpp"
 #include "models/reader/machine_transport.hpp"
 #include "models/this_host.hpp"
 
@@ -74,12 +75,13 @@ Machine load_machine(const std::string& name_or_file) {
 }
 
 OtherTables other_tables(const std::string& name_or_file) {
-    load_machine(name_or_file);  // says all that is wrong with it
+    const Machine machine = load_machine(name_or_file);  // says all that is wrong with it
+    const bool is_tree = std::holds_alternative<FatTree>(machine.fabric.topology);
     if (name_or_file == this_host_name) return {};
-    const auto tables_of = [](std::string_view text, const std::string& origin) {
+    const auto tables_of = [&](std::string_view text, const std::string& origin) {
         const Extended file{text, origin};
         Reader top = file.reader();
-        return OtherTables{parse_transports(top), parse_charge(top)};
+        return OtherTables{parse_transports(top), parse_charge(top), is_tree ? parse_taper_source(top) : ""};
     };
     // A path may have an '@' of its own, a transport follows the last one.
     const std::size_t at = name_or_file.rfind('@');

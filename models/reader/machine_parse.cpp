@@ -105,7 +105,24 @@ void parse_devices(Reader& top, Machine& machine) {
         refuse_twins(machine.classes, reader, "devices");
     }
     if (machine.classes.empty()) top.fail("it has no devices: add a [[device]]");
-    if (!has_tiles(machine)) machine.software = {};  // it decides about nothing here
+}
+
+// A machine that takes other devices than the one that it extends still reads those: they are none of its own.
+void keep_used_classes(Machine& machine) {
+    std::vector<int> places(machine.classes.size(), -1);
+    for (const NodeKind& kind : machine.nodes)
+        for (const Vertex& vertex : kind.vertices)
+            if (vertex.device_class >= 0) places[static_cast<std::size_t>(vertex.device_class)] = 0;
+    std::vector<DeviceClass> used;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (places[i] < 0) continue;
+        places[i] = static_cast<int>(used.size());
+        used.push_back(std::move(machine.classes[i]));
+    }
+    machine.classes = std::move(used);
+    for (NodeKind& kind : machine.nodes)
+        for (Vertex& vertex : kind.vertices)
+            if (vertex.device_class >= 0) vertex.device_class = places[static_cast<std::size_t>(vertex.device_class)];
 }
 
 void parse_nodes(Reader& top, Machine& machine, bool detected) {
@@ -115,6 +132,8 @@ void parse_nodes(Reader& top, Machine& machine, bool detected) {
         refuse_twins(machine.nodes, reader, "kinds of node");
     }
     if (machine.nodes.empty()) top.fail("it has no nodes: add a [[node]]");
+    keep_used_classes(machine);
+    if (!has_tiles(machine)) machine.software = {};  // it decides about nothing here
     check_nics(machine, nodes);
     for (std::size_t i = 0; i < nodes.size(); ++i) check_routes(nodes[i], machine.nodes[i], node_count(machine));
 }

@@ -20,9 +20,9 @@ inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::bac
 
 /// What `software` of a machine says: a name of models/software.toml, or a table of figures, perhaps `like` such.
 Software parse_software(Reader& top);
-inline constexpr std::array<std::string_view, 8> software_figures{"elementwise_passes", "score_passes", "masked_passes",
-                                                                  "loss_passes",        "issue",        "dense_kernels",
-                                                                  "attention_kernels",  "loss_kernels"};
+inline constexpr std::array<std::string_view, 9> software_figures{
+    "elementwise_passes", "score_passes",      "masked_passes", "loss_passes",     "issue",
+    "dense_kernels",      "attention_kernels", "loss_kernels",  "attention_kernel"};
 
 /// [collectives] of a machine; without it the newest NCCL over InfiniBand.
 CollectiveSoftware parse_collectives(Reader& top);
@@ -38,6 +38,8 @@ NodeKind parse_node(Reader reader, const std::vector<DeviceClass>& classes, bool
 void check_routes(const Reader& reader, const NodeKind& node, std::int64_t nodes);
 /// `nodes` of the machine must find a place in it; more than one needs a link.
 Fabric parse_fabric(Reader reader, std::int64_t nodes);
+/// Of [fabric.fat-tree], where it says one.
+std::string parse_taper_source(Reader& top);
 Messaging parse_messaging(Reader reader);
 StorageTier parse_storage(Reader reader);
 

@@ -45,7 +45,8 @@ Value one_of(Reader& reader, std::string_view key, const std::array<std::pair<st
 
 FatTree fat_tree(Reader& reader, std::int64_t nodes) {
     FatTree tree{reader.counts("down"), {}};
-    tree.taper = reader.has("taper") ? reader.numbers("taper") : std::vector<double>(tree.down.size(), 1.0);
+    tree.taper =
+        reader.has("taper") ? reader.sourced_numbers("taper").first : std::vector<double>(tree.down.size(), 1.0);
     if (tree.taper.size() != tree.down.size())
         reader.fail("taper",
                     fmt::format("{} values of taper for {} levels of down: give one a level, 1 where nothing is "
@@ -130,6 +131,12 @@ Topology topology(Reader& reader, std::int64_t nodes) {
 }
 
 }  // namespace
+
+std::string parse_taper_source(Reader& top) {
+    auto fabric = top.table("fabric", "fabric");
+    auto tree = fabric ? fabric->table("fat-tree", "fabric.fat-tree") : std::nullopt;
+    return tree && tree->has("taper") ? tree->sourced_numbers("taper").second : "";
+}
 
 Fabric parse_fabric(Reader reader, std::int64_t nodes) {
     Fabric fabric;

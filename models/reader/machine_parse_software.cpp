@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `software` of a machine, and models/software.toml.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "core/text.hpp"
@@ -34,6 +36,13 @@ void add_bases(Reader& reader, std::string like, const Reader& asked, std::strin
     }
 }
 
+FusedKernel fused_kernel(Reader& reader) {
+    const std::string name = reader.text("attention_kernel", std::string{to_string(FusedKernel::library)});
+    for (const FusedKernel each : {FusedKernel::library, FusedKernel::flash, FusedKernel::triton})
+        if (name == to_string(each)) return each;
+    reader.fail("attention_kernel", fmt::format("'{}' is none of library, flash, triton", name));
+}
+
 Software figures(Reader reader) {
     Software software;
     software.name = reader.text("name");
@@ -47,6 +56,7 @@ Software figures(Reader reader) {
     software.dense_kernels = reader.figure<double>("dense_kernels");
     software.attention_kernels = reader.figure<double>("attention_kernels");
     software.loss_kernels = reader.figure<double>("loss_kernels");
+    software.attention_kernel = fused_kernel(reader);
     reader.done();
     return software;
 }

@@ -145,6 +145,17 @@ std::vector<double> Reader::numbers(std::string_view key) {
     return result;
 }
 
+std::pair<std::vector<double>, std::string> Reader::sourced_numbers(std::string_view key) {
+    const Found found = need(key);
+    const auto* inner = found.node->as_table();
+    if (inner == nullptr) return {numbers(key), found.layer->source};
+    Reader reader(*inner, origin_, fmt::format("{}: {}", where_, key), found.layer->source);
+    auto result = reader.sourced_numbers("value");
+    reader.source();
+    reader.done();
+    return result;
+}
+
 std::string Reader::source() {
     asked_.emplace_back("source");
     for (const Layer& layer : layers_)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -48,6 +49,8 @@ public:
     /// Different ones of 0 .. end - 1.
     std::vector<std::int64_t> indices(std::string_view key, std::int64_t end);
     std::vector<double> numbers(std::string_view key);
+    /// Numbers with their source, as `figure` takes it; empty where nobody says one.
+    std::pair<std::vector<double>, std::string> sourced_numbers(std::string_view key);
     std::string source();
 
     /// A quantity with its source: "900GBps" where the table has a source, or { value = "900GBps", source = "..." }.

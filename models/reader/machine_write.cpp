@@ -62,7 +62,8 @@ std::string software(const Machine& machine) {
            figure("elementwise_passes", s.elementwise_passes) + figure("score_passes", s.score_passes) +
            figure("masked_passes", s.masked_passes) + figure("loss_passes", s.loss_passes) + figure("issue", s.issue) +
            figure("dense_kernels", s.dense_kernels) + figure("attention_kernels", s.attention_kernels) +
-           figure("loss_kernels", s.loss_kernels);
+           figure("loss_kernels", s.loss_kernels) +
+           fmt::format("attention_kernel = {}\n", in_quotes(to_string(s.attention_kernel)));
 }
 
 std::string device(const DeviceClass& device) {
@@ -140,13 +141,18 @@ std::string node(const Machine& machine, const NodeKind& node) {
 }
 
 struct WriteTopology {
+    std::string_view taper_source;
+
     static std::string_view word(FabricRouting routing) {
         return routing == FabricRouting::minimal ? "minimal" : "adaptive";
     }
     std::string operator()(const Star&) const { return "[fabric.star]\n"; }
     std::string operator()(const FatTree& tree) const {
-        std::string text = fmt::format("[fabric.fat-tree]\ndown = [{}]\ntaper = [{}]\n", fmt::join(tree.down, ", "),
-                                       fmt::join(tree.taper, ", "));
+        const std::string taper = fmt::format("[{}]", fmt::join(tree.taper, ", "));
+        std::string text = fmt::format("[fabric.fat-tree]\ndown = [{}]\ntaper = {}\n", fmt::join(tree.down, ", "),
+                                       taper_source.empty() ? taper
+                                                            : fmt::format("{{ value = {}, source = {} }}", taper,
+                                                                          in_quotes(std::string{taper_source})));
         if (!tree.cables.empty()) text += fmt::format("cables = [{}]\n", fmt::join(tree.cables, ", "));
         if (tree.rails != FatTree::Rails::none)
             text += fmt::format("rails = \"{}\"\n", tree.rails == FatTree::Rails::joined ? "joined" : "separate");
@@ -167,9 +173,9 @@ struct WriteTopology {
     }
 };
 
-std::string fabric(const Fabric& fabric) {
+std::string fabric(const Fabric& fabric, std::string_view taper_source) {
     return "\n[fabric]\n" + figure("link", fabric.link) + figure("latency", fabric.latency) +
-           figure("hop_latency", fabric.hop_latency) + std::visit(WriteTopology{}, fabric.topology) +
+           figure("hop_latency", fabric.hop_latency) + std::visit(WriteTopology{taper_source}, fabric.topology) +
            (fabric.sums.rate.source.empty()
                 ? ""
                 : "[fabric.switch_sums]\n" + figure("rate", fabric.sums.rate) + figure("latency", fabric.sums.latency));
@@ -243,7 +249,9 @@ std::string storage(const StorageTier& tier) {
 
 }  // namespace
 
-std::string to_toml(const Machine& machine) {
+std::string to_toml(const Machine& machine) { return to_toml(machine, OtherTables{}); }
+
+std::string to_toml(const Machine& machine, const OtherTables& others) {
     std::string out = fmt::format("schema = {}\nname = {}\n", in_quotes(machine_schema), in_quotes(machine.name));
     if (!machine.summary.empty()) out += fmt::format("summary = {}\n", in_quotes(machine.summary));
     if (machine.name == this_host_name) {
@@ -256,16 +264,11 @@ std::string to_toml(const Machine& machine) {
     out += software(machine);
     for (const DeviceClass& one : machine.classes) out += device(one);
     for (const NodeKind& one : machine.nodes) out += node(machine, one);
-    out += fabric(machine.fabric) + messaging("messaging.inside", machine.inside) +
+    out += fabric(machine.fabric, others.taper_source) + messaging("messaging.inside", machine.inside) +
            messaging("messaging.across", machine.across);
     out += collectives(machine) + in_situ(machine.in_situ);
     for (const SharedCores& one : machine.shared_cores) out += shared_cores(one);
     for (const StorageTier& tier : machine.storage) out += storage(tier);
-    return out;
-}
-
-std::string to_toml(const Machine& machine, const OtherTables& others) {
-    std::string out = to_toml(machine);
     for (const Transport& each : others.transports) out += transport(each);
     if (others.charge) out += charge(*others.charge);
     return out;

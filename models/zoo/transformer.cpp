@@ -203,11 +203,19 @@ Transformer parse_gpt(std::string_view name, std::int64_t sequence) {
     return size;
 }
 
+// By its first size: "gpt-13b" is the name of something else.
+bool is_any_gpt(std::string_view name) {
+    if (!name.starts_with(any_gpt)) return false;
+    const std::string_view sizes = name.substr(any_gpt.size());
+    return sizes.size() > 1 && std::string_view{"halvet"}.find(sizes[0]) != std::string_view::npos && sizes[1] >= '0' &&
+           sizes[1] <= '9';
+}
+
 }  // namespace
 
 std::optional<Network> load_transformer(std::string_view name) {
     const std::size_t at = name.find('@');
-    if (name.starts_with(any_gpt)) {
+    if (is_any_gpt(name)) {
         const bool given = at != std::string_view::npos;
         const std::int64_t sequence =
             given ? parse_int(name.substr(at + 1), fmt::format("sequence of '{}'", name)) : 2048;

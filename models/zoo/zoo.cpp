@@ -152,7 +152,8 @@ constexpr std::array networks{
     ModelName{"resnext101-64x4d", "Xie et al. 2017, 3x224x224, 1000 classes", resnext101_64x4d},
     ModelName{"efficientnet-b0", "Tan and Le 2019, 3x224x224, 1000 classes", efficientnet_b<0>},
     ModelName{"efficientnet-b1", "Tan and Le 2019, 3x240x240, 1000 classes", efficientnet_b<1>},
-    ModelName{"efficientnet-b2", "Tan and Le 2019, 3x288x288, 1000 classes", efficientnet_b<2>},
+    ModelName{"efficientnet-b2", "Tan and Le 2019 as torchvision has it, 3x288x288 (260 in the paper), 1000 classes",
+              efficientnet_b<2>},
     ModelName{"efficientnet-b3", "Tan and Le 2019, 3x300x300, 1000 classes", efficientnet_b<3>},
     ModelName{"efficientnet-b4", "Tan and Le 2019, 3x380x380, 1000 classes", efficientnet_b<4>},
     ModelName{"efficientnet-b5", "Tan and Le 2019, 3x456x456, 1000 classes", efficientnet_b<5>},
@@ -234,20 +235,41 @@ std::optional<Network> load_built_in(const std::string& name) {
     return found->build();
 }
 
-}  // namespace
+// What no network by name is called, whatever it begins with: "gpt-13b.onnx", "bert-base@home/config.json", a folder
+// "bert-base@home".
+bool is_only_a_file(const std::string& name) {
+    if (name.ends_with(".onnx") || name.ends_with(".json") || name.find('/') != std::string::npos) return true;
+    const std::size_t at = name.find('@');
+    return at != std::string::npos && name.find_first_not_of("0123456789", at + 1) != std::string::npos &&
+           is_config(name);
+}
 
-Network load_network(const std::string& name_or_file, const ImportOptions& options) {
-    if (std::optional<Network> network = load_built_in(name_or_file)) {
-        if (options.sizes.empty()) return *std::move(network);
-        const auto& [name, size] = *options.sizes.begin();
+// A network by its name, which goes before a folder of the same name.
+std::optional<Network> load_by_name(const std::string& name, const ImportOptions& options) {
+    if (is_only_a_file(name)) return std::nullopt;
+    std::optional<Network> network = load_built_in(name);
+    if (network && !options.sizes.empty()) {
+        const auto& [size, value] = *options.sizes.begin();
         throw InputError(
             fmt::format("--sizes {}={}: '{}' leaves no size open; of networks by name, those that read "
                         "text take its length as in bert-base@128",
-                        name, size, name_or_file));
+                        size, value, name));
     }
+    if (!network) network = load_published_config(name, options);
+    if (network && is_config(name))
+        network->notes.push_back(
+            fmt::format("the network that ships under this name, not the folder ./{} here, which is read as "
+                        "--model ./{}",
+                        name, name));
+    return network;
+}
+
+}  // namespace
+
+Network load_network(const std::string& name_or_file, const ImportOptions& options) {
+    if (std::optional<Network> network = load_by_name(name_or_file, options)) return *std::move(network);
     std::vector<std::string_view> names;
     for (const ModelName& network : networks) names.push_back(network.name);
-    if (std::optional<Network> network = load_published_config(name_or_file, options)) return *std::move(network);
     if (is_config(name_or_file)) return load_config(name_or_file, options);
     if (std::error_code unknown; std::filesystem::is_directory(name_or_file, unknown))
         throw InputError(
@@ -256,10 +278,10 @@ Network load_network(const std::string& name_or_file, const ImportOptions& optio
                         name_or_file));
     if (name_or_file.ends_with(".onnx") || name_or_file.find('/') != std::string::npos)
         return import_onnx(name_or_file, options);
-    throw InputError(
-        fmt::format("unknown network '{}'{}; choose one of {}, or give the path of an .onnx file "
-                    "or of a config.json",
-                    name_or_file, did_you_mean(name_or_file, names), join(names)));
+    throw InputError(fmt::format(
+        "unknown network '{}'{}; choose one of {}, a decoder of any size as gpt-h1024-a16-l24@2048, or give "
+        "the path of an .onnx file or of a config.json",
+        name_or_file, did_you_mean(name_or_file, names), join(names)));
 }
 
 std::vector<Network> load_suite(const std::string& name_or_file) {

@@ -71,6 +71,7 @@ inline void expect_equal(const Software& a, const Software& b) {
         expect_equal(a.*figure, b.*figure, "software");
     }
     expect_equal(a.issue, b.issue, "issue");
+    EXPECT_EQ(a.attention_kernel, b.attention_kernel);
 }
 
 inline void expect_equal(const NodeKind& a, const NodeKind& b) {
@@ -163,6 +164,7 @@ inline void expect_equal(const OtherTables& a, const OtherTables& b) {
         ASSERT_EQ(one.across.has_value(), two.across.has_value());
         if (one.across) expect_equal(*one.across, *two.across);
     }
+    EXPECT_EQ(a.taper_source, b.taper_source);
     ASSERT_EQ(a.charge.has_value(), b.charge.has_value());
     if (!a.charge) return;
     EXPECT_EQ(a.charge->unit, b.charge->unit);

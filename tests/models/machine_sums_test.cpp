@@ -53,6 +53,7 @@ constexpr Stated published[]{
     {"jupiter", 6000, 24000, 100e9, 384e9, 0, f16, 0, "JSC: about 6,000 nodes of four, 4 x NDR200; 25 groups of 240"},
     {"juwels-booster", 936, 3744, 100e9, 160e9, 0, f16, 0, "JSC: 936 nodes of four A100, four HDR"},
     {"abci-a", 120, 960, 100e9, 320e9, 0, f16, 0, "AIST: 120 nodes (A) of eight A100 of 40 GB, four HDR"},
+    {"piz-daint", 5320, 5320, 10.2e9, 16e9, 0, f16, 0, "CSCS: 5,320 nodes of a P100 of 16 GB"},
     {"horeka", 167, 668, 0, 160e9, 0, f16, 0, "KIT: 167 nodes of four A100"},
     {"isambard-ai", 1362, 5448, 100e9, 384e9, 0, f16, 0, "BriCS: 5,448 GPUs, four NICs a node"},
     {"el-capitan", 11136, 44544, 100e9, 512e9, 0, f16, 44544 * 980.6e12, "press of SC24; data sheet of the MI300A"},
