@@ -30,26 +30,47 @@ namespace rehearse::cli {
 
 namespace {
 
+// A host of so many ranks: with the links of the machine's node, where that has as many devices.
+NodeKind host_of(const NodeKind& node, std::int64_t ranks, std::int64_t count) {
+    NodeKind host{"host", count, {}, {}};
+    const bool joined = devices_per_node(node) >= ranks;
+    std::vector<int> places(node.vertices.size(), -1);
+    std::int64_t rank = 0;
+    const auto add_rank = [&] { host.vertices.push_back({fmt::format("rank{}", rank++), VertexKind::device, 0}); };
+    for (std::size_t v = 0; v < node.vertices.size(); ++v) {
+        const Vertex& vertex = node.vertices[v];
+        if (vertex.kind == VertexKind::device ? rank == ranks : vertex.kind == VertexKind::bridge && !joined) continue;
+        places[v] = static_cast<int>(host.vertices.size());
+        if (vertex.kind == VertexKind::device) {
+            add_rank();
+        } else {
+            host.vertices.push_back(vertex);
+        }
+    }
+    while (rank < ranks) add_rank();
+    for (NodeLink link : node.links) {
+        link.a = places[static_cast<std::size_t>(link.a)];
+        link.b = places[static_cast<std::size_t>(link.b)];
+        if (joined && link.a >= 0 && link.b >= 0) host.links.push_back(link);
+    }
+    return host;
+}
+
 // The hosts as mpirun filled them. Stages are cut, and ways to sum between hosts chosen, by the prices that `predict`
 // would take, where this host has been measured, so that both do so alike.
 Machine job_machine(const run::Session& session, const RunOptions& options) {
     const std::string& priced = options.machine;
     const std::int64_t local = session.local_size() * options.run.learners;
-    NodeKind host{"host", (session.size() * options.run.learners + local - 1) / local, {}, {}};
-    for (std::int64_t i = 0; i < local; ++i) {
-        host.vertices.push_back({fmt::format("rank{}", i), VertexKind::device, 0});
-    }
+    const std::int64_t hosts = (session.size() * options.run.learners + local - 1) / local;
     Machine machine;
     if (!priced.empty() || std::filesystem::exists(models::this_host_path())) {
         machine = models::load_machine(priced.empty() ? "this-host" : priced);
-        std::ranges::copy_if(machine.nodes.front().vertices, std::back_inserter(host.vertices),
-                             [](const Vertex& vertex) { return vertex.kind == VertexKind::nic; });
     } else {
         machine.classes.resize(1);
         machine.classes[0].name = "rank";
     }
     machine.name = "mpirun";
-    machine.nodes = {host};
+    machine.nodes = {host_of(machine.nodes.empty() ? NodeKind{} : machine.nodes.front(), local, hosts)};
     return machine;
 }
 

@@ -6,13 +6,26 @@
 
 #include "core/precision.hpp"
 #include "prices/prices.hpp"
+#include "schedule/axes/hand_overs.hpp"
 #include "schedule/mesh.hpp"
+#include "schedule/ways.hpp"
 
 namespace rehearse::schedule {
 
+namespace {
+
+/// Where nothing is known but operations: about as many as a processor's core does while it copies a byte.
+constexpr double operations_per_byte = 10;
+
+bool has_prices(const DeviceClass* device) {
+    return device != nullptr && !(device->peak.empty() && device->measured.empty());
+}
+
+}  // namespace
+
 std::vector<double> layer_costs(const Part& part, Precision precision, std::int64_t samples,
                                 const DeviceClass* device) {
-    if (device != nullptr && device->peak.empty() && device->measured.empty()) device = nullptr;
+    if (!has_prices(device)) device = nullptr;
     std::vector<double> costs;
     for (const Layer& layer : part.network.layers) {
         double cost = 0;
@@ -47,8 +60,10 @@ Places places_of(const Schedule& schedule, const Machine& machine) {
     return all;
 }
 
-std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, const Schedule& schedule,
-                                                 const Machine& machine) {
+namespace {
+
+std::vector<std::vector<double>> computed_by_stages(const Part& part, const Schedule& schedule,
+                                                    const Machine& machine) {
     const auto stages = static_cast<std::size_t>(rehearse::stages(schedule));
     std::map<const DeviceClass*, std::vector<double>> on_device;
     std::vector<std::vector<double>> costs(stages, std::vector<double>(part.network.layers.size()));
@@ -58,11 +73,34 @@ std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, c
         std::vector<double>& worst = costs[static_cast<std::size_t>(stage)];
         std::ranges::transform(worst, known->second, worst.begin(), [](double a, double b) { return std::max(a, b); });
     }
-    for (std::size_t stage = 0; stage < schedule.stage_copies.size(); ++stage) {
-        for (double& cost : costs[stage]) cost /= schedule.stage_copies[stage];  // each has every so many-th
-    }
-    for (int chunk = 1; chunk < chunks; ++chunk) {
-        for (std::size_t stage = 0; stage < stages; ++stage) costs.push_back(costs[stage]);
+    return costs;
+}
+
+}  // namespace
+
+PieceCosts costs_of_pieces(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
+    const Scatter scatter{.axis = "tensor", .parts = plan.scatter ? axis_size(schedule.mesh, "tensor") : 1};
+    const std::vector<HandOver> handed = hand_overs(part, scatter);
+    const std::vector<std::vector<double>> computed = computed_by_stages(part, schedule, machine);
+    const double sample_bytes = size_of(compute_type(schedule.precision)).value * micro_batch_size(schedule);
+    const bool priced = !machine.classes.empty() && has_prices(&rehearse::class_of(machine, 0));
+    const std::vector<Way> ways =
+        priced ? ways_of(schedule.mesh, schedule.stage_copies, plan.chunks > 1, machine) : std::vector<Way>{};
+    const auto taken = [&](std::size_t stage, std::int64_t messages, std::int64_t elements) {
+        const Bytes bytes{sample_bytes * static_cast<double>(elements)};
+        return priced ? seconds(ways[stage], messages, bytes) : bytes.value * operations_per_byte;
+    };
+    PieceCosts costs;
+    for (std::size_t piece = 0; piece < computed.size() * static_cast<std::size_t>(plan.chunks); ++piece) {
+        const std::size_t stage = piece % computed.size();
+        const double share = schedule.stage_copies.empty() ? 1 : 1.0 / schedule.stage_copies[stage];  // in turns
+        costs.layers.push_back(computed[stage]);
+        std::vector<double>&there = costs.handed.emplace_back(), &back = costs.returned.emplace_back();
+        for (const HandOver& each : handed) {
+            there.push_back(share * taken(stage, each.outputs, each.output_elements));
+            back.push_back(share * taken(stage, each.gradients, each.gradient_elements));
+        }
+        for (double& cost : costs.layers.back()) cost *= share;
     }
     return costs;
 }

@@ -9,6 +9,8 @@
 
 #include "core/machine.hpp"
 #include "core/schedule.hpp"
+#include "schedule/axes/stages.hpp"
+#include "schedule/plan.hpp"
 
 namespace rehearse::schedule {
 
@@ -22,9 +24,8 @@ using Places = std::set<std::pair<StageIndex, const DeviceClass*>>;
 Places places_of(const Schedule& schedule, const Machine& machine);
 std::vector<Places> places_of_copies(const Schedule& schedule, const Machine& machine);
 
-/// Of each layer on each of stages * chunks pieces of the pipeline: piece c * stages + s is on stage s, whose slowest
-/// device counts.
-std::vector<std::vector<double>> costs_of_pieces(const Part& part, int chunks, const Schedule& schedule,
-                                                 const Machine& machine);
+/// Of each of stages * chunks pieces of the pipeline and one micro-batch: piece c * stages + s is on stage s, whose
+/// slowest device counts, and hands on by the way behind it (schedule/ways.hpp).
+PieceCosts costs_of_pieces(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine);
 
 }  // namespace rehearse::schedule

@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <string_view>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
 #include "core/text.hpp"
+#include "schedule/axes/pipe_time.hpp"
 #include "schedule/axes/stages.hpp"
 #include "schedule/blocks.hpp"
 #include "schedule/costs.hpp"
+#include "schedule/rank_classes.hpp"
 
 namespace rehearse::schedule {
 
@@ -81,7 +85,83 @@ std::vector<int> ends_given(const Network& network, const Part& part, const Plan
     return ends;
 }
 
+std::vector<int> ends_by_prices(const Part& part, const Plan& plan, const Schedule& schedule, const Machine& machine) {
+    const PieceCosts costs = costs_of_pieces(part, plan, schedule, machine);
+    const auto working = std::ranges::count_if(costs.layers.front(), [](double cost) { return cost > 0; });
+    if (working < std::ssize(costs.layers)) {
+        throw InputError(fmt::format("{} layers that compute cannot make {} stages", working, costs.layers.size()));
+    }
+    return fastest_cut(part, costs, plan, schedule).value();
+}
+
+/// How long pieces that end there take with all micro-batches, or with as many as show at which pace they go on.
+double time_of(std::span<const int> ends, const PieceCosts& costs, const Plan& plan, const Schedule& schedule) {
+    constexpr int rounds = 8;
+    const int stages = rehearse::stages(schedule);
+    // A backward pass does twice the operations of a forward one, and that again where it makes outputs anew.
+    const double backward = plan.recompute == Recompute::all || plan.recompute == Recompute::blocks ? 1 : 2.0 / 3;
+    std::vector<PieceTimes> pieces;
+    int begin = 0;
+    for (std::size_t piece = 0; piece < ends.size(); ++piece) {
+        const int end = ends[piece];
+        const std::vector<double>& layers = costs.layers[piece];
+        const double computed = std::accumulate(layers.begin() + begin, layers.begin() + end, 0.0);
+        const bool last = piece + 1 == ends.size();
+        pieces.push_back({.forward = computed / 3,
+                          .backward = computed * backward,
+                          .handed = last ? 0 : costs.handed[piece][at(end)],
+                          .returned = last ? 0 : costs.returned[piece][at(end)]});
+        begin = end;
+    }
+    const PipelineShape shape{
+        .stages = stages, .micro_batches = std::min(schedule.micro_batches, rounds * stages), .chunks = plan.chunks};
+    return pipeline_time(strategy_of(plan), shape, pieces);
+}
+
+std::optional<std::vector<int>> blocks_if_even(const Network& network, std::size_t pieces) {
+    try {
+        return even_blocks(network, static_cast<int>(pieces));
+    } catch (const InputError&) {
+        return std::nullopt;
+    }
+}
+
 }  // namespace
+
+std::optional<std::vector<int>> fastest_cut(const Part& part, const PieceCosts& costs, const Plan& plan,
+                                            const Schedule& schedule, const std::optional<Room>& room) {
+    // The first is all there is where nothing that is handed on takes time; others have to be faster to be taken.
+    constexpr std::array goals{Goal{},
+                               Goal{.beside = true},
+                               Goal{.beside = true, .more = 0.1},
+                               Goal{.beside = true, .more = 0.3},
+                               Goal{.added = 0.5},
+                               Goal{.added = 1}};
+    constexpr double faster = 1 - 1e-3;
+    const std::size_t pieces = costs.layers.size();
+    std::vector<std::vector<int>> cuts;
+    const auto add = [&](std::optional<std::vector<int>> cut) {
+        if (cut && std::ranges::find(cuts, *cut) == cuts.end()) cuts.push_back(*std::move(cut));
+    };
+    const Room own = room.value_or(endless_room(pieces, part.network.layers.size()));
+    const auto free = [](const std::vector<double>& all) {
+        return std::ranges::all_of(all, [](double c) { return c == 0; });
+    };
+    if (std::ranges::all_of(costs.handed, free) && std::ranges::all_of(costs.returned, free))
+        return balance(costs, own);
+    for (const Goal& goal : goals) add(balance(costs, own, goal));
+    if (!room) add(blocks_if_even(part.network, pieces));
+    if (cuts.size() < 2) return cuts.empty() ? std::nullopt : std::optional{cuts.front()};
+    std::size_t best = 0;
+    double least = time_of(cuts[0], costs, plan, schedule);
+    for (std::size_t i = 1; i < cuts.size(); ++i) {
+        const double takes = time_of(cuts[i], costs, plan, schedule);
+        if (takes >= least * faster) continue;
+        least = takes;
+        best = i;
+    }
+    return cuts[best];
+}
 
 std::vector<int> cuts_of(const Network& network, const Part& part, const Plan& plan, const Schedule& schedule,
                          const Machine& machine) {
@@ -90,7 +170,7 @@ std::vector<int> cuts_of(const Network& network, const Part& part, const Plan& p
     try {
         if (!plan.cuts.empty()) return ends_given(network, part, plan);
         return plan.cut_by_blocks ? even_blocks(part.network, stages * plan.chunks)
-                                  : balance(costs_of_pieces(part, plan.chunks, schedule, machine));
+                                  : ends_by_prices(part, plan, schedule, machine);
     } catch (const InputError& error) {
         throw InputError(fmt::format("--plan '{}': network '{}': {}", plan.text, network.name, error.what()));
     }

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "core/methods/memory_habits.hpp"
 #include "core/precision.hpp"
 #include "schedule/axes/axis.hpp"
 #include "schedule/axes/experts.hpp"
@@ -20,6 +21,7 @@
 #include "schedule/cuts.hpp"
 #include "schedule/library_choice.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/memory_of_software.hpp"
 #include "schedule/mesh.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/own_library.hpp"
@@ -249,11 +251,13 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     }
     check_precision(network, job.precision);
     schedule.network = network;
-    if (plan.keep_attention.value_or(plan.recompute == Recompute::attention)) keep_attention(schedule.network);
+    const MemoryHabits habits = habits_of(plan, machine);
+    if (keeps_probabilities(plan, habits)) keep_attention(schedule.network);
     schedule.plan = with_sizes(plan, schedule.mesh);
     schedule.precision = job.precision;
     schedule.optimizer = job.optimizer;
     schedule.methods = plan.methods;
+    schedule.methods.edit<MemoryHabits>() = habits;
     for (const Method* method : methods()) {
         if (method->describe != nullptr) method->describe(plan, schedule);
     }
@@ -271,8 +275,9 @@ Schedule make_schedule(const Network& network, const Machine& machine, const Pla
     Schedule balanced = made(ends);
     const bool given = plan.cut_by_blocks || !plan.cuts.empty();
     if (stages(schedule) == 1 || plan.chunks > 1 || given || machine.classes.empty()) return balanced;
-    const std::vector<std::vector<double>> costs = costs_of_pieces(part, plan.chunks, schedule, machine);
-    return with_room(std::move(balanced), ends, part, costs, machine, made);
+    const PieceCosts costs = costs_of_pieces(part, plan, schedule, machine);
+    const auto within = [&](const Room& room) { return fastest_cut(part, costs, plan, schedule, room); };
+    return with_room(std::move(balanced), ends, part, machine, within, made);
 }
 
 }  // namespace rehearse::schedule

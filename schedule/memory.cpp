@@ -6,11 +6,13 @@
 
 #include "core/gathered_again.hpp"
 #include "core/index.hpp"
+#include "core/methods/memory_habits.hpp"
 #include "core/methods/servers.hpp"
 #include "core/precision.hpp"
 #include "core/ring_attention.hpp"
 #include "core/weight_versions.hpp"
 #include "schedule/axes/tables.hpp"
+#include "schedule/memory_of_software.hpp"
 #include "schedule/methods/gathers.hpp"
 #include "schedule/methods/method.hpp"
 #include "schedule/methods/server_memory.hpp"
@@ -43,6 +45,7 @@ public:
     Walk(const Schedule& schedule, const RankClass& rank_class)
         : network_(rank_class.part.network),
           precision_(schedule.precision),
+          habits_(schedule.methods.get<MemoryHabits>()),
           step_count_(static_cast<int>(rank_class.steps.size())) {
         needed_ = needs_input_gradient(network_);
         for (std::size_t i = 0; i < network_.layers.size(); ++i) {
@@ -73,6 +76,7 @@ public:
         spread(kept_, kept);
         spread(gradients_, passing);
         spread(partial_sums_, passing);
+        spread(working_, passing);
         double activations = 0, gradients = 0;
         for (std::size_t i = 0; i < kept.size(); ++i) {
             activations += kept[i];
@@ -102,7 +106,11 @@ private:
             const bool integers = input != nullptr && input->vocabulary > 0;
             outputs_.push_back({(integers ? sizeof(std::int32_t) * batch : scale) * count, {}});
             gradients_.push_back({scale * count, {}});
-            double kept = kept_bytes(layer.op, scale / batch, batch);
+            const LossCopies copies = loss_copies(layer.op, habits_, Bytes{scale / batch});
+            double kept = kept_bytes(layer.op, scale / batch, batch) + copies.kept * batch;
+            const auto* pool = std::get_if<Pool>(&layer.op);
+            if (pool != nullptr && pool->kind == PoolKind::max) kept += habits_.pool_index * batch * count;
+            working_.push_back({copies.working * batch, {}});
             if (keeps_operand(schedule.precision, layer)) {
                 kept += size_of(DataType::fp8).value * batch * static_cast<double>(elements(input_shapes(layer.op)[0]));
             }
@@ -146,6 +154,7 @@ private:
         }
         if (forward && !goes_on) kept_[own].make(step);
         if (!forward || goes_on) kept_[own].touch(step);
+        if (!forward) working_[own].make(step);
         // The loss needs no gradient from outside; another output of the network gets one from somewhere.
         if (!forward && !is_loss(layer.op)) {
             gradients_[of(stored_as_[index], compute.micro_batch)].touch(step);
@@ -198,6 +207,7 @@ private:
 
     const Network& network_;
     Precision precision_;
+    const MemoryHabits& habits_;
     int step_count_;
     std::vector<bool> needed_;
     std::vector<std::size_t> stored_as_;
@@ -205,6 +215,7 @@ private:
     std::map<std::size_t, std::int64_t> turns_;  // by output of those
     std::vector<Tensor> outputs_, gradients_;    // by micro-batch and layer
     std::vector<Tensor> kept_;                   // masks, slopes, probabilities: kept_bytes
+    std::vector<Tensor> working_;                // what one backward step holds for itself
     std::vector<Tensor> partial_sums_;
 };
 
@@ -312,10 +323,25 @@ MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class) {
         const Bytes buffer = static_cast<double>(buffered(*communicate)) * size_of(communicate->type);
         use.communication = std::max(use.communication, buffer);
     }
+    const Bytes copies = copied_to_buckets(schedule, rank_class) * size_of(wire_type(schedule.precision));
+    use.communication = std::max(use.communication, copies);
     for (const Method* method : methods()) {
         if (method->add_memory != nullptr) method->add_memory(schedule, rank_class, use);
     }
     return use;
+}
+
+bool keeps_for_methods(const Schedule& schedule) {
+    if (schedule.methods.get<Servers>().count > 0) return true;
+    const MemoryUse before{Bytes{1}, Bytes{1}, Bytes{1}, Bytes{1}, Bytes{1}, Bytes{1}, Bytes{1}};
+    for (const RankClass& rank_class : schedule.classes) {
+        for (const Method* method : methods()) {
+            MemoryUse use = before;
+            if (method->add_memory != nullptr) method->add_memory(schedule, rank_class, use);
+            if (total(use) > total(before)) return true;
+        }
+    }
+    return false;
 }
 
 std::vector<NamedUse> memory_uses(const Schedule& schedule) {

@@ -19,15 +19,18 @@ struct MemoryUse {
     Bytes master_weights;        // f32 copy that the optimizer changes, in mixed precision
     Bytes gradients;             // of the weights: they lie in the buckets
     Bytes optimizer;             // momentum, or both moments
-    Bytes communication;         // a second buffer of the largest bucket, for what arrives
+    Bytes communication;         // a second buffer of the largest bucket, for what arrives; or of all, with copies
     Bytes activations;           // outputs, from their forward to the last pass that reads them; masks and slopes
-    Bytes activation_gradients;  // from the pass that makes them to the last that reads them
+    Bytes activation_gradients;  // from the pass that makes them to the last that reads them; a loss's f32 copies
 };
 Bytes total(const MemoryUse& use);
 
 /// Of one rank class, and of the server that shares the device of one of its ranks. Nothing is assumed to be computed
 /// in place.
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
+
+/// Whether a method of training keeps something on ranks or servers beside the network and its optimizer.
+bool keeps_for_methods(const Schedule& schedule);
 
 struct NamedUse {
     std::string name;

@@ -55,7 +55,7 @@ struct Plan {
     bool cut_by_blocks = false;             // stages of equally many blocks; else balanced by prices
     std::vector<std::string> cuts{};        // or behind these layers of the network, by number or name
     bool scatter = false;                   // tensor ranks hand on a piece each of what all of them have
-    std::optional<bool> keep_attention{};   // attention's probabilities for backward; absent: with recompute=attention
+    std::optional<bool> keep_attention{};   // attention's probabilities for backward; absent: as software does
 };
 
 /// The axes of the mesh that spatial=AxBxC makes, by dimension.

@@ -89,6 +89,7 @@ inline constexpr std::string_view recompute_text =
     "alone (of attention=kept, which it implies); default off";
 inline constexpr std::string_view attention_text =
     "fused: backward makes attention's probabilities again in its kernel (FlashAttention); kept: it reads what forward "
-    "kept of them, 5 bytes a pair of tokens and head in 16 bits (programs before 2022); default fused";
+    "kept of them, 5 bytes a pair of tokens and head in 16 bits (programs before 2022); default as the software in "
+    "force";
 
 }  // namespace rehearse::schedule

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/methods/memory_habits.hpp"
 #include "core/precision.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
@@ -121,7 +122,11 @@ class Search {
 public:
     Search(const Network& network, const Machine& machine, const Plan& plan, const Job& job, Bytes capacity,
            const MemoryOf& memory_of)
-        : network_(network), machine_(machine), capacity_(capacity), memory_of_(memory_of) {
+        : network_(network),
+          machine_(machine),
+          capacity_(capacity),
+          memory_of_(memory_of),
+          habits_(plan.methods.get<MemoryHabits>()) {
         has_experts_ = std::ranges::any_of(
             network.layers, [](const Layer& layer) { return std::holds_alternative<GroupedMatMul>(layer.op); });
         given_ = {taken_apart(plan, make_mesh(plan, job.devices)), job, {}};
@@ -279,7 +284,9 @@ private:
     /// Nothing where the plan cannot be.
     std::optional<Schedule> made(const Trial& trial) const {
         try {
-            return make_schedule(network_, machine_, parse_plan(put_together(trial.plan)), trial.job);
+            Plan plan = parse_plan(put_together(trial.plan));
+            plan.methods.edit<MemoryHabits>() = habits_;
+            return make_schedule(network_, machine_, plan, trial.job);
         } catch (const InputError&) {
             return std::nullopt;
         }
@@ -315,6 +322,7 @@ private:
     const Machine& machine_;
     Bytes capacity_;
     const MemoryOf& memory_of_;
+    MemoryHabits habits_;
     Trial given_;
 };
 

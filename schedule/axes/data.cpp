@@ -70,7 +70,7 @@ constexpr std::array features{
 };
 
 void complete(Plan& plan) {
-    if (!plan.keep_attention) plan.keep_attention = plan.recompute == Recompute::attention;
+    if (!plan.keep_attention && plan.recompute == Recompute::attention) plan.keep_attention = true;
     if (plan.micro_batches == 0 && plan.micro_batch == 0 && !has_axis(plan, "pipe")) plan.micro_batches = 1;
     const int data = axis_index(plan.mesh, "data");
     const std::int64_t copies = data < 0 ? 0 : plan.mesh.axes[static_cast<std::size_t>(data)].size;

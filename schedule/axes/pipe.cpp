@@ -65,7 +65,7 @@ constexpr std::array words{
     recompute_of("pipe"),
     attention_of("pipe"),
     Word{{"cut", "prices|blocks|L+L+...",
-          "where stages end: the costliest costs least; equally many blocks each; behind these layers, each by its "
+          "where stages end: all are through first; equally many blocks each; behind these layers, each by its "
           "name or by how many it makes of those that 'rehearse models' lists; default prices",
           "pipe"},
          read_cut},

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/index.hpp"
-#include "schedule/axes/stages.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/mesh.hpp"
 
@@ -36,8 +35,8 @@ struct Rates {
 
 class RoomFinder {
 public:
-    RoomFinder(const Part& part, std::span<const std::vector<double>> costs)
-        : layers_(part.network.layers), costs_(costs), margins_(costs.size(), 1) {}
+    RoomFinder(const Part& part, const CutWithin& cut_within, std::size_t stages)
+        : layers_(part.network.layers), cut_within_(cut_within), margins_(stages, 1) {}
 
     /// Other ends, going by what the stages take when cut at `ends`.
     std::optional<std::vector<int>> next(std::span<const int> ends, std::span<const Tightest> stages) {
@@ -52,7 +51,7 @@ public:
             room.available.push_back((stages[s].device->memory.value - stages[s].use.communication).value *
                                      margins_[s]);
         }
-        std::optional<std::vector<int>> found = balance(costs_, room);
+        std::optional<std::vector<int>> found = cut_within_(room);
         if (found && std::ranges::equal(*found, ends)) {  // it takes more than its layers' shares of it
             for (std::size_t s = 0; s < stages.size(); ++s) {
                 if (!stages[s].fits()) margins_[s] *= 0.9;
@@ -74,17 +73,17 @@ private:
     }
 
     const std::vector<Layer>& layers_;
-    std::span<const std::vector<double>> costs_;
+    const CutWithin& cut_within_;
     std::vector<double> margins_;  // of each stage's memory: less where sums of layers' shares said too little
 };
 
 }  // namespace
 
-Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part,
-                   std::span<const std::vector<double>> costs, const Machine& machine, const StageCut& cut) {
+Schedule with_room(Schedule balanced, std::vector<int> ends, const Part& part, const Machine& machine,
+                   const CutWithin& cut_within, const StageCut& cut) {
     std::vector<Tightest> stages = tightest_of_stages(balanced, machine);
     if (all_fit(stages)) return balanced;
-    RoomFinder finder{part, costs};
+    RoomFinder finder{part, cut_within, stages.size()};
     for (int turn = 0; turn < 4; ++turn) {
         std::optional<std::vector<int>> other = finder.next(ends, stages);
         if (!other) break;

@@ -12,28 +12,12 @@
 #include "core/error.hpp"
 #include "core/gathered_again.hpp"
 #include "core/index.hpp"
+#include "schedule/axes/hand_overs.hpp"
 #include "schedule/axes/tensor_splitter.hpp"
 
 namespace rehearse::schedule {
 
 namespace {
-
-/// By layer, whether all ranks along `axis` make the same output and have the same gradient of it: of a copy each has a
-/// part of the gradient, of a layer with cut weights a part of the output.
-std::vector<bool> same_on_all(const Part& part, const std::string& axis) {
-    std::vector<bool> same;
-    for (std::size_t i = 0; i < part.network.layers.size(); ++i) {
-        const Layer& layer = part.network.layers[i];
-        if (const auto* op = std::get_if<Communication>(&layer.op)) {
-            same.push_back(op->axis == axis && (op->movement == Movement::sum || op->movement == Movement::gather));
-            continue;
-        }
-        const bool alike =
-            std::ranges::all_of(layer.inputs, [&](int input) { return static_cast<bool>(same[at(input)]); });
-        same.push_back(alike && part.origins[i].cuts.empty());
-    }
-    return same;
-}
 
 /// Makes the pieces one after the other; each remembers as which layer of its stage it holds what earlier ones made.
 class Cutter {
@@ -227,43 +211,91 @@ std::vector<int> balance(std::span<const std::vector<double>> costs) {
     if (working < std::ssize(costs)) {
         throw InputError(fmt::format("{} layers that compute cannot make {} stages", working, costs.size()));
     }
-    const Room endless{.needed = std::vector(costs.size(), std::vector<double>(costs.front().size())),
-                       .available = std::vector<double>(costs.size())};
-    return balance(costs, endless).value();
+    const std::vector<std::vector<double>> nothing(costs.size(), std::vector<double>(costs.front().size() + 1));
+    return balance({{costs.begin(), costs.end()}, nothing, nothing}, endless_room(costs.size(), costs.front().size()))
+        .value();
 }
 
-std::optional<std::vector<int>> balance(std::span<const std::vector<double>> costs, const Room& room) {
-    const auto stages = static_cast<int>(costs.size());
-    const auto layers = static_cast<int>(costs.front().size());
-    const auto summed = [&](const std::vector<double>& values) {  // of the first n layers
-        std::vector<double> sum(at(layers) + 1);
-        for (int i = 0; i < layers; ++i) sum[at(i) + 1] = sum[at(i)] + values[at(i)];
-        return sum;
+Room endless_room(std::size_t pieces, std::size_t layers) {
+    return {.needed = std::vector(pieces, std::vector<double>(layers)), .available = std::vector<double>(pieces)};
+}
+
+namespace {
+
+/// By dynamic programming over the pieces and where they end.
+class Balance {
+public:
+    Balance(const PieceCosts& costs, const Room& room, const Goal& goal)
+        : costs_(costs),
+          room_(room),
+          goal_(goal),
+          pieces_(static_cast<int>(costs.layers.size())),
+          layers_(static_cast<int>(costs.layers.front().size())),
+          best_(at(pieces_), std::vector<Best>(at(layers_) + 1)) {}
+
+    std::optional<std::vector<int>> run() {
+        pass(std::nullopt);
+        const double least = best_.back().back().costliest;
+        if (least == never) return std::nullopt;
+        if (goal_.more > 0) pass(least * (1 + goal_.more));
+        std::vector<int> ends(at(pieces_), layers_);
+        for (int p = pieces_ - 1; p > 0; --p) ends[at(p) - 1] = best_[at(p)][at(ends[at(p)])].begin;
+        return ends;
+    }
+
+private:
+    static constexpr double never = std::numeric_limits<double>::infinity();
+    struct Best {  // of p + 1 pieces that share the first n layers
+        double costliest = never, handed = never;
+        int begin = 0;  // of the last of them
     };
-    // worst[s][n]: the least possible cost of the costliest of s + 1 stages that share the first n layers.
-    constexpr double never = std::numeric_limits<double>::infinity();
-    std::vector<std::vector<double>> worst(at(stages), std::vector<double>(at(layers) + 1, never));
-    std::vector<std::vector<int>> begins(at(stages), std::vector<int>(at(layers) + 1));
-    for (int s = 0; s < stages; ++s) {
-        const std::vector<double> sum = summed(costs[at(s)]), needed = summed(room.needed[at(s)]);
-        for (int n = s + 1; n <= layers; ++n) {
-            for (int begin = s == 0 ? 0 : n - 1; begin >= s; --begin) {
-                const double own = sum[at(n)] - sum[at(begin)];
-                if (needed[at(n)] - needed[at(begin)] > room.available[at(s)]) break;  // only grows from here on
-                if (!(own > 0)) continue;
-                const double cost = s == 0 ? own : std::max(worst[at(s) - 1][at(begin)], own);
-                if (cost < worst[at(s)][at(n)]) {
-                    worst[at(s)][at(n)] = cost;
-                    begins[at(s)][at(n)] = begin;
-                }
-                if (own > worst[at(s)][at(n)]) break;  // likewise
-            }
+
+    std::vector<double> summed(const std::vector<double>& values) const {  // of the first n layers
+        std::vector<double> sum(at(layers_) + 1);
+        for (int i = 0; i < layers_; ++i) sum[at(i) + 1] = sum[at(i)] + values[at(i)];
+        return sum;
+    }
+
+    /// The costliest piece as cheap as can be; with a `limit`, as little handed on as can be while none costs more.
+    void pass(std::optional<double> limit) {
+        for (int p = 0; p < pieces_; ++p) {
+            const std::vector<double> sum = summed(costs_.layers[at(p)]), needed = summed(room_.needed[at(p)]);
+            for (int n = p + 1; n <= layers_; ++n) best_[at(p)][at(n)] = found(p, n, sum, needed, limit);
         }
     }
-    if (worst.back().back() == never) return std::nullopt;
-    std::vector<int> ends(at(stages), layers);
-    for (int s = stages - 1; s > 0; --s) ends[at(s) - 1] = begins[at(s)][at(ends[at(s)])];
-    return ends;
+
+    Best found(int p, int n, const std::vector<double>& sum, const std::vector<double>& needed,
+               std::optional<double> limit) const {
+        Best best;
+        const bool last = p + 1 == pieces_;
+        const double there = last ? 0 : costs_.handed[at(p)][at(n)], back = last ? 0 : costs_.returned[at(p)][at(n)];
+        for (int begin = p == 0 ? 0 : n - 1; begin >= p; --begin) {
+            if (needed[at(n)] - needed[at(begin)] > room_.available[at(p)]) break;  // only grows from here on
+            const double computed = sum[at(n)] - sum[at(begin)];
+            if (!(computed > 0)) continue;
+            double own = computed + goal_.added * (there + back);
+            if (goal_.beside) own = std::max({own, there, back});
+            const Best before = p == 0 ? Best{0, 0} : best_[at(p) - 1][at(begin)];
+            const Best with{std::max(before.costliest, own), before.handed + there + back, begin};
+            const bool better =
+                limit ? with.costliest <= *limit && with.handed < best.handed : with.costliest < best.costliest;
+            if (better) best = with;
+            if (own > limit.value_or(best.costliest)) break;  // likewise
+        }
+        return best;
+    }
+
+    const PieceCosts& costs_;
+    const Room& room_;
+    const Goal& goal_;
+    int pieces_, layers_;
+    std::vector<std::vector<Best>> best_;
+};
+
+}  // namespace
+
+std::optional<std::vector<int>> balance(const PieceCosts& costs, const Room& room, const Goal& goal) {
+    return Balance{costs, room, goal}.run();
 }
 
 namespace {

@@ -20,13 +20,27 @@ std::vector<int> balance(std::span<const double> costs, int stages);
 /// The same for stages on unlike devices: costs[s] are those of each layer on stage s.
 std::vector<int> balance(std::span<const std::vector<double>> costs);
 
+/// By piece: what each layer costs there; by its end, what the piece hands on, and what comes back as gradients.
+struct PieceCosts {
+    std::vector<std::vector<double>> layers, handed, returned;
+};
 /// What each layer takes of the memory of each stage, and what a stage has.
 struct Room {
     std::vector<std::vector<double>> needed;  // by stage and layer
     std::vector<double> available;            // by stage
 };
+/// What counts of a stage: what it computes and `added` times what it hands on and gets back; `beside` that, the longer
+/// of its ways if it is longer than all this. The costliest stage may cost `more` than it need (a share of that), where
+/// stages then hand on less in all.
+struct Goal {
+    double added = 0;
+    bool beside = false;
+    double more = 0;
+};
 /// The best of those cuts that leave every stage room for its layers; nothing where there is none.
-std::optional<std::vector<int>> balance(std::span<const std::vector<double>> costs, const Room& room);
+std::optional<std::vector<int>> balance(const PieceCosts& costs, const Room& room, const Goal& goal = {});
+/// As much room as can be wished for.
+Room endless_room(std::size_t pieces, std::size_t layers);
 
 /// Layers [begin, end) of a stage's network.
 struct Chunk {

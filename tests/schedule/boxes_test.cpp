@@ -48,7 +48,7 @@ TEST(Boxes, InterleavedOfTwoStagesDrawnByHand) {
 
 // The last stage has its gradient at once; the first computes again while it waits.
 TEST(Boxes, RecomputationIsForwardAgain) {
-    EXPECT_EQ(picture(pipeline("microbatches=2:recompute=on", 2)),
+    EXPECT_EQ(picture(pipeline("microbatches=2:recompute=on:cut=dense0", 2)),
               "stage0 F0 F1 R0 .  .  B0--- R1 .  B1---\n"
               "stage1 .  F0 R0 B0--- F1 R1 B1--- .  .\n");
 }

@@ -89,9 +89,15 @@ TEST(Copies, SumTheGradientsOfTheirStage) {
     }
 }
 
-// Three quarters of the layers are as much work for three ranks as one quarter is for one.
+// Three quarters of the layers are as much work for three ranks as one quarter is for one; they are so wide that what
+// stages hand on is little beside it.
 TEST(Copies, AreCountedWhereStagesAreBalanced) {
-    const Schedule schedule = schedule_of(tower(12), "pipe=4:copies=3+1", 4, 6);
+    Network wide{.name = "wide", .layers = {}};
+    int last = add(wide, "input", Input{{512}}, {});
+    for (int i = 0; i < 12; ++i)
+        last = add(wide, fmt::format("dense{}", i), MatMul{.m = 1, .n = 512, .k = 512}, {last});
+    add(wide, "loss", SoftmaxLoss{512}, {last});
+    const Schedule schedule = schedule_of(wide, "pipe=4:copies=3+1", 4, 6);
     const auto dense = [](const RankClass& rank_class) {
         return std::ranges::count_if(rank_class.part.network.layers,
                                      [](const Layer& layer) { return std::holds_alternative<MatMul>(layer.op); });

@@ -69,7 +69,8 @@ TEST(Balance, WithLittleMemoryIsTheBestOfTheCutsThatFit) {
                 if (fits) best = std::min(best, costliest(costs, {a, b, 8}));
             }
         }
-        const auto ends = balance(std::vector(3, costs), room);
+        const std::vector<std::vector<double>> nothing(3, std::vector<double>(9));
+        const auto ends = balance({std::vector(3, costs), nothing, nothing}, room);
         ASSERT_EQ(ends.has_value(), best < 1e9) << "seed " << seed;
         EXPECT_TRUE(!ends || costliest(costs, *ends) == best) << "seed " << seed;
         none += ends ? 0 : 1;

@@ -216,7 +216,7 @@ TEST(TensorParallel, SumsTheGradientOfAnInputBesideThatOfTheWeights) {
 
 // Two stages: dense0 | dense1, loss.
 TEST(Pipeline, OneFOneBOnTwoStagesDrawnByHand) {
-    EXPECT_EQ(draw(schedule_of(tower(2), "pipe=2:microbatches=2", 2)),
+    EXPECT_EQ(draw(schedule_of(tower(2), "pipe=2:microbatches=2:cut=dense0", 2)),
               "stage0\n"
               "compute: dense0:forward#0 dense0:forward#1"
               " dense0:backward_weights#0<dense0.send:receive_gradient#0"
