@@ -167,6 +167,7 @@ Prediction Simulator::simulate(const Options& options) {
         Prediction prediction = simulate_asynchronous(steps, with.wiring, options);
         title(prediction);
         prediction.bounds = certify(prediction.timeline, steps, with.wiring);
+        prediction.bounds.wire = std::max(prediction.bounds.wire, least_trading(steps, with.wiring));
         return prediction;
     }
     const Mode mode = chosen(steps, with.wiring, options);

@@ -42,6 +42,9 @@ struct Bounds {
         wire;  // the most that a rank's collectives need of its links, or a class's, or its loads, of its nodes' NICs
 };
 
+/// Two halves of steps whose rates differ by less are of a steady state.
+inline constexpr double settled_drift = 0.01;
+
 struct Prediction {
     Timeline timeline;  // exact: all ranks; folded: rank 0 of each class; with servers: a rank of each group, servers
     Mode mode = Mode::folded;
@@ -49,6 +52,8 @@ struct Prediction {
     Bounds bounds{};
     /// With servers: how many updates were by gradients at weights that 0, 1, 2, ... other updates had come after.
     std::vector<std::int64_t> staleness{};
+    /// With servers: by how much the rates of the two halves of what the step is the mean of differ (a share).
+    double drift = 0;
 };
 
 /// InputError for what cannot be simulated. Every prediction has passed its certificate (certificate.hpp); logic_error

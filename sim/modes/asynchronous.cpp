@@ -2,6 +2,7 @@
 #include "sim/modes/asynchronous.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 #include "sim/collective/collectives.hpp"
 #include "sim/modes/program.hpp"
 #include "sim/modes/servers.hpp"
+#include "sim/network/traffic.hpp"
 #include "sim/network/zone.hpp"
 
 namespace rehearse::sim {
@@ -47,17 +49,19 @@ std::vector<WorkerGroup> groups_of(const Steps& steps) {
 
 class Run {
 public:
-    Run(const Steps& steps, const Wiring& wiring, const Options& options)
+    Run(const Steps& steps, const Wiring& wiring, const Options& options, int iterations)
         : steps_(steps),
           schedule_(steps.schedule()),
           wiring_(wiring),
-          iterations_(options.iterations == 1 ? settling_steps : options.iterations),
+          iterations_(iterations),
+          traffic_(wiring),
+          links_(options.links),
           programs_(programs_of(schedule_)),
           groups_(groups_of(steps)),
           collectives_(schedule_.mesh, wiring, 0),
           simulation_(wiring, last_device() + 1, pools()),
           cores_(steps.cores(), simulation_, shared_wires()),
-          servers_(steps, wiring, simulation_, cores_, options.server_pace, timeline_) {
+          servers_(steps, wiring, simulation_, cores_, options.server_pace, timeline_, links_ ? &traffic_ : nullptr) {
         find_paces(options);
         for (const WorkerGroup& group : groups_) {
             for (const Step& step : steps_of(group)) {
@@ -76,6 +80,7 @@ public:
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
         timeline_.ranks = all_ranks(schedule_);
+        if (links_) traffic_.report(timeline_);
         return {.timeline = std::move(timeline_),
                 .mode = Mode::exact,
                 .flows = servers_.flows(),
@@ -264,6 +269,8 @@ private:
     const Schedule& schedule_;
     const Wiring& wiring_;
     int iterations_;
+    Traffic traffic_;
+    bool links_;
     std::vector<Program> programs_;  // by class
     std::vector<WorkerGroup> groups_;
     Collectives collectives_;
@@ -276,10 +283,53 @@ private:
     std::map<std::pair<std::int64_t, int>, Seconds> durations_;                     // by first rank of a group and step
 };
 
+/// By how much the rate of the second half of the steps that count differs from that of the first (a share of it), of
+/// all ranks together: 0 of a steady state.
+double drift(const Timeline& timeline, std::int64_t ranks) {
+    std::map<RankIndex, std::vector<double>> ends;  // by iteration
+    for (const Event& event : timeline.events) {
+        if (event.rank >= ranks) continue;
+        std::vector<double>& own = ends[event.rank];
+        if (own.size() <= at(event.iteration)) own.resize(at(event.iteration) + 1);
+        own[at(event.iteration)] = std::max(own[at(event.iteration)], event.end.value);
+    }
+    double first = 0, second = 0;
+    for (const auto& [rank, own] : ends) {
+        const std::size_t all = own.size(), begin = all / 4, middle = (begin + all) / 2;
+        const double half = own[middle - 1], start = begin == 0 ? 0 : own[begin - 1];
+        first += static_cast<double>(middle - begin) / (half - start);
+        second += static_cast<double>(all - middle) / (own.back() - half);
+    }
+    return first > 0 ? std::abs(second / first - 1) : 0;
+}
+
 }  // namespace
 
 Prediction simulate_asynchronous(const Steps& steps, const Wiring& wiring, const Options& options) {
-    return Run{steps, wiring, options}.run();
+    for (int iterations = std::max(settling_steps, options.iterations);; iterations *= 2) {
+        Prediction prediction = Run{steps, wiring, options, iterations}.run();
+        prediction.drift = drift(prediction.timeline, steps.ranks());
+        const bool enough =
+            2 * iterations > most_settling_steps || 2 * prediction.timeline.events.size() > most_settling_events;
+        if (prediction.drift < settled_drift || enough) return prediction;
+    }
+}
+
+Seconds least_trading(const Steps& steps, const Wiring& wiring) {
+    const Schedule& schedule = steps.schedule();
+    std::map<std::int64_t, Bytes> into;  // by node
+    for (RankIndex rank{0}; rank < steps.ranks(); ++rank) {
+        for (const Step& step : schedule.classes[at(steps.class_of(rank))].steps) {
+            const auto* trade = std::get_if<PushPull>(&step.action);
+            if (trade == nullptr || (trade->group >= 0 && place_on(schedule.mesh, trade->group, rank) != 0)) continue;
+            const std::int64_t server = device_of_server(schedule, trade->server);
+            if (wiring.across(rank, server))
+                into[wiring.node_of(server)] += size_of(trade->type) * static_cast<double>(trade->sent);
+        }
+    }
+    Seconds least;
+    for (const auto& [node, bytes] : into) least = std::max(least, bytes / wiring.node_ingress(node));
+    return least;
 }
 
 }  // namespace rehearse::sim

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
 
 #include "core/collectives/library.hpp"
@@ -36,6 +38,23 @@ struct FlowKey {
     auto operator<=>(const FlowKey&) const = default;
 };
 
+/// What one rank's messages of a kind, inside a node or between nodes, take of its device's links.
+struct Taken {
+    Seconds begun, open;  // of all so far; of those under way
+};
+
+/// Whether a device has messages under way while it is in a library's kernel: of other streams.
+bool sends_beside_library(const RankClass& rank_class) {
+    std::set<Stream> library, others;
+    for (const Step& step : rank_class.steps) {
+        const auto* communicate = std::get_if<Communicate>(&step.action);
+        const bool moves = communicate != nullptr || std::holds_alternative<Send>(step.action);
+        if (!moves) continue;
+        (communicate != nullptr && of_library(communicate->algorithm) ? library : others).insert(step.stream);
+    }
+    return std::ranges::any_of(library, [&](Stream stream) { return others.size() > others.count(stream); });
+}
+
 class Run {
 public:
     Run(const Steps& steps, const Wiring& wiring, int iterations, bool links)
@@ -49,6 +68,7 @@ public:
         const Schedule& schedule = steps.schedule();
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
+            beside_.push_back(sends_beside_library(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
@@ -159,7 +179,7 @@ private:
         const auto one = [&](const auto& message) {
             const std::array messages{point_to_point(schedule.mesh, wiring_, state.rank, message)};
             const Stream channel = gradients ? Stream::send_gradients : Stream::send_activations;
-            Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
+            Mail::Moved moved = exchange(state, messages, channel, when);
             moved.end += steps_.extra(state.rank_class, step);
             return moved;
         };
@@ -173,14 +193,45 @@ private:
         for (std::int64_t round = 0; round < exchanges.rounds(); ++round) {
             const std::vector<Exchange> messages = exchanges.of(round, state.rank);
             for (const Exchange& message : messages) sent += message.sends ? message.bytes : Bytes{0};
-            when = mail_.exchange(state.rank, messages, of.stream, when).end;
+            when = exchange(state, messages, of.stream, when).end;
         }
         return {start, when + steps_.extra(state.rank_class, step)};
     }
 
+    /// Notes what the messages take of the device's links, where a library's kernel may be at work there.
+    Mail::Moved exchange(const RankState& state, std::span<const Exchange> messages, Stream channel, Seconds when) {
+        if (!beside_[static_cast<std::size_t>(state.rank_class)])
+            return mail_.exchange(state.rank, messages, channel, when);
+        simulation_.sleep_until(when);
+        std::array<Seconds, 2> takes;  // inside, across
+        for (const Exchange& message : messages) {
+            if (!message.sends || message.peer == state.rank) continue;
+            const bool across = wiring_.across(state.rank, message.peer);
+            takes[across ? 1 : 0] += on_links(state.rank, message, across);
+        }
+        for (const std::size_t kind : {0, 1}) {
+            Taken& of = taken_of_links_[{state.rank, kind == 1}];
+            of.begun += takes[kind];
+            of.open += takes[kind];
+        }
+        const Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
+        for (const std::size_t kind : {0, 1}) taken_of_links_[{state.rank, kind == 1}].open -= takes[kind];
+        return moved;
+    }
+
+    /// Inside a node a message takes its share of what all links of the device carry together, as the library's kernel
+    /// has them all; between nodes it takes the slowest link on its way.
+    Seconds on_links(RankIndex rank, const Exchange& message, bool across) {
+        if (!across) return message.bytes / wiring_.egress(rank);
+        hops_.clear();
+        PerByte slowest;
+        wiring_.route(rank, message.peer, hops_);
+        for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
+        return slowest * message.bytes;
+    }
+
     /// One step of the time that the library takes, from when the last rank of the group has come to it, and this one's
-    /// device has ended its kernel before, of another communicator: each would have all links of the device. Messages
-    /// of others don't meet its own.
+    /// device has ended its kernel before, of another communicator: each would have all links of the device.
     Mail::Moved library(const RankState& state, int step, const Communicate& bucket, Seconds when, Bytes& sent) {
         const Mesh& mesh = steps_.schedule().mesh;
         const std::vector<RankIndex> group = group_of(mesh, bucket.axis, state.rank);
@@ -190,10 +241,35 @@ private:
         known->second->wait();
         const Call call = call_of(bucket);
         sent += library_sent(call, mesh);
+        const Seconds alone = library_.price(call, mesh, state.rank).time;
+        const Seconds extra = steps_.extra(state.rank_class, step);
+        if (beside_[static_cast<std::size_t>(state.rank_class)])
+            return {when, beside_messages(state.rank, alone, crosses(group)) + extra};
         Seconds& free = free_.try_emplace(state.rank).first->second;
-        free = std::max({free, when, simulation_.now()}) + library_.price(call, mesh, state.rank).time;
+        free = std::max({free, when, simulation_.now()}) + alone;
         const Seconds end = free;
-        return {when, end + steps_.extra(state.rank_class, step)};
+        return {when, end + extra};
+    }
+
+    bool crosses(const std::vector<RankIndex>& group) const {
+        return std::ranges::any_of(group, [&](RankIndex rank) { return wiring_.across(group.front(), rank); });
+    }
+
+    /// Waits until a library's kernel, which takes `alone` by itself, has ended on a device whose messages go over the
+    /// same links: it has what they leave. Returns when.
+    Seconds beside_messages(RankIndex rank, Seconds alone, bool across) {
+        s4u::MutexPtr& kernel = kernels_[rank];
+        if (kernel == nullptr) kernel = s4u::Mutex::create();
+        kernel->lock();
+        const Taken& others = taken_of_links_[{rank, across}];
+        const Seconds before = others.begun - others.open, start = simulation_.now();
+        Seconds end = start, until = start + alone;
+        while (end < until) {
+            simulation_.sleep_until(end = until);
+            until = start + alone + (others.begun - before);
+        }
+        kernel->unlock();
+        return end;
     }
 
     Mail::Moved compute(const Step& of, int step, RankIndex rank, Seconds when) {
@@ -218,6 +294,10 @@ private:
     LibraryCalls library_{wiring_, [this](RankIndex rank) { return steps_.class_of(rank); }};
     std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
     std::map<RankIndex, Seconds> free_;  // when a rank's device has ended the library's kernel before
+    std::vector<bool> beside_;           // by class: sends_beside_library
+    std::map<std::pair<RankIndex, bool>, Taken> taken_of_links_;  // by rank, and whether between nodes
+    std::map<RankIndex, s4u::MutexPtr> kernels_;                  // held by that of a library on a rank's device
+    std::vector<Hop> hops_;
     std::vector<Program> programs_;
     Timeline timeline_;
 };

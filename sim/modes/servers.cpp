@@ -18,13 +18,14 @@ namespace rehearse::sim {
 namespace s4u = simgrid::s4u;
 
 Servers::Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
-                 std::span<const double> paces, Timeline& timeline)
+                 std::span<const double> paces, Timeline& timeline, Traffic* traffic)
     : steps_(steps),
       schedule_(steps.schedule()),
       wiring_(wiring),
       simulation_(simulation),
       cores_(cores),
       timeline_(timeline),
+      traffic_(traffic),
       as_run_(loses_to_messages(wiring.machine())) {
     const std::int64_t count = schedule_.methods.get<rehearse::Servers>().count;
     require(paces.empty() || std::ssize(paces) == count, "a pace for each server");
@@ -82,6 +83,8 @@ Seconds Servers::latency(std::int64_t from, std::int64_t to, Bytes bytes) const 
 }
 s4u::CommPtr Servers::send(std::int64_t from, std::int64_t to, Bytes bytes) {
     ++flows_;
+    // How much is told, not when: of a message that shares its links only its start and its end are known here.
+    if (traffic_ != nullptr && from != to) traffic_->add(traffic_->aggregate(Flow{from, to}), bytes, {}, {});
     return s4u::Comm::sendto_async(simulation_.host(from), simulation_.host(to),
                                    static_cast<std::uint64_t>(bytes.value));
 }

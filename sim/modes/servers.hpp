@@ -11,6 +11,7 @@
 
 #include "core/timeline.hpp"
 #include "sim/modes/core_work.hpp"
+#include "sim/network/traffic.hpp"
 #include "sim/network/zone.hpp"
 #include "sim/steps.hpp"
 
@@ -36,9 +37,9 @@ struct WorkerGroup {
 class Servers {
 public:
     /// Keeps references. `paces`: by server, how many times as long as priced it computes; empty: all as priced. What
-    /// servers do is added to the timeline.
+    /// servers do is added to the timeline, and what they and the ranks send to each other to the traffic, unless null.
     Servers(const Steps& steps, const Wiring& wiring, Simulation& simulation, const CoreWork& cores,
-            std::span<const double> paces, Timeline& timeline);
+            std::span<const double> paces, Timeline& timeline, Traffic* traffic);
 
     /// A group will come with this trade so many times.
     void expect(const WorkerGroup& group, const PushPull& push_pull, std::int64_t times);
@@ -87,6 +88,7 @@ private:
     Simulation& simulation_;
     const CoreWork& cores_;
     Timeline& timeline_;
+    Traffic* traffic_;
     bool as_run_;  // what `run` does of a trade is priced, too
     std::vector<Server> servers_;
     std::map<std::pair<std::int64_t, int>, std::int64_t> updates_;  // by stage and bucket

@@ -147,6 +147,20 @@ TEST(NcclCalls, OfTwoCommunicatorsOfADeviceGoOneAfterTheOther) {
     }
 }
 
+// Gathers of weights beside the keys that travel round a ring on the same links: the library has what these leave.
+TEST(NcclCalls, BesideMessagesOfADeviceHaveWhatTheseLeave) {
+    const Machine machine = models::load_machine("perlmutter");
+    for (const char* plan : {"data=1:allreduce=nccl:zero=3:microbatches=2:recompute=blocks,context=4:ring=on",
+                             "data=1:allreduce=nccl:zero=3,context=4:ring=on"}) {
+        const Schedule schedule = schedule::make_schedule(
+            models::load_network("gpt-h1600-a25-l8-v4096@1024"), machine, schedule::parse_plan(plan),
+            {.devices = 4, .global_batch = 8, .precision = Precision::mixed});
+        const Timeline exact = simulate(schedule, machine, {.mode = Mode::exact}).timeline;
+        const Timeline folded = simulate(schedule, machine, {.mode = Mode::folded}).timeline;
+        EXPECT_NEAR(test::step_time(exact) / test::step_time(folded), 1, 0.05) << plan;
+    }
+}
+
 TEST(NcclCalls, OfGroupsThatShareNetworkCardsTakeLonger) {
     const Machine machine = models::load_machine("perlmutter");
     const Mesh together{{{"data", 8}, {"tensor", 4}}}, alone{{{"data", 32}}};

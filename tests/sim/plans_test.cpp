@@ -265,9 +265,9 @@ TEST(UnevenShares, MakeUnlikeDevicesEndTogether) {
 TEST(TiedTables, FoldedAgreesWithExact) {
     const Machine machine = four_device_nodes(4);
     const Network network = models::load_network("gpt-h256-a8-l4-v1024@64");
-    for (const char* plan : {"pipe=4:microbatches=4", "pipe=2:microbatches=2,data=4:zero=1",
-                             "pipe=4:microbatches=4,data=2:zero=2,tensor=2",
-                             "pipe=2:schedule=interleaved:microbatches=2,data=2:lag=1,tensor=2"}) {
+    for (const char* plan : {"pipe=4:microbatches=4:cut=blocks", "pipe=2:microbatches=2:cut=blocks,data=4:zero=1",
+                             "pipe=4:microbatches=4:cut=blocks,data=2:zero=2,tensor=2",
+                             "pipe=2:schedule=interleaved:microbatches=2:cut=blocks,data=2:lag=1,tensor=2"}) {
         const schedule::Plan parsed = schedule::parse_plan(plan);
         const Schedule schedule =
             schedule::make_schedule(network, machine, parsed, {.devices = ranks(parsed.mesh), .batch_per_device = 4});
