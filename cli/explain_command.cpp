@@ -15,6 +15,7 @@
 #include "core/gradient_sums.hpp"
 #include "core/text.hpp"
 #include "models/models.hpp"
+#include "predict/framework.hpp"
 #include "prices/interval.hpp"
 #include "prices/nearest_samples.hpp"
 #include "prices/prices.hpp"
@@ -170,8 +171,9 @@ const Step& step_of(const RankClass& rank_class, const std::string& name) {
                                  name, did_you_mean(name, names), names.size(), names.front(), names.back()));
 }
 
-Report explain_step(const Options& options, const Machine& machine) {
+Report explain_step(const Options& options, const Machine& named) {
     const Network network = load_network(options.job.model, options.job.fuse, options.job.import);
+    const Machine machine = predict::for_network(named, network);
     const Schedule schedule =
         make_schedule(network, machine, schedule::parse_plan(options.job.plan), job_for(options.job, options.devices));
     const RankClass& first = schedule.classes.front();

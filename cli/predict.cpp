@@ -162,9 +162,9 @@ void require_memory(const Options& options, const predict::Job& job, const predi
     }
     const std::int64_t each = job.conditions.devices_per_node;
     const Machine placed = each > 0 ? predict::with_devices_per_node(job.machine, each) : job.machine;
-    const std::vector<schedule::Remedy> remedies =
-        schedule::remedies(job.network, placed, job.plan, scheduled(job, prediction.setup.devices), device.memory.value,
-                           job.framework.megatron_memory ? predict::language_memory_peak : schedule::MemoryOf{});
+    const std::vector<schedule::Remedy> remedies = schedule::remedies(
+        job.network, placed, predict::planned(job), scheduled(job, prediction.setup.devices), device.memory.value,
+        job.framework.megatron_memory ? predict::language_memory_peak : schedule::MemoryOf{});
     if (remedies.empty()) throw InfeasibleError(text + "\nno three changes of plan, batch or precision make it fit");
     text += "\nit fits with (tried, the fullest device takes)";
     std::size_t width = 44;
@@ -226,7 +226,8 @@ Report report_of(const Options& options, const predict::Job& job, const predict:
     report.document["precision"] = to_string(options.job.precision);
     report.document["points"] = Json::array();
     for (const predict::Point& point : prediction.points) report.document["points"].push_back(report::json_of(point));
-    add_machine_notes(report, job.machine, models::load_framework(options.framework), job.framework);
+    add_machine_notes(report, predict::for_network(job.machine, job.network), models::load_framework(options.framework),
+                      job.framework);
     add_network_notes(report, job.network, prediction.setup.schedule);
     add_condition_notes(report, prediction, options.common);
     add_price_warnings(report, prediction, options.framework != models::default_framework, options.common);

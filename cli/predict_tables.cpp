@@ -77,7 +77,9 @@ void add_network_notes(Report& report, const Network& network, const Schedule& s
 }
 
 void add_condition_notes(Report& report, const predict::Prediction& prediction, const Common& common) {
-    std::vector<std::string> notes = predict::condition_notes(prediction.setup);
+    std::vector<std::string> notes = predict::recompute_notes(prediction.setup);
+    for (std::string& each : predict::attention_notes(prediction.setup)) notes.push_back(std::move(each));
+    for (std::string& each : predict::condition_notes(prediction.setup)) notes.push_back(std::move(each));
     for (std::string& each : predict::sums_notes(prediction.points)) notes.push_back(std::move(each));
     for (std::string& each : predict::staging_notes(prediction.points)) notes.push_back(std::move(each));
     for (const std::string& note : notes) {

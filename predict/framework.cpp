@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "models/models.hpp"
 #include "predict/in_batches.hpp"
 #include "prices/kernel_point.hpp"
 #include "prices/tile_model.hpp"
@@ -177,6 +178,28 @@ void await_sums(Schedule& schedule) {
     }
 }
 
+Machine with_fused_attention(Machine machine) {
+    for (DeviceClass& device : machine.classes) {
+        if (device.tiles == nullptr) continue;
+        TileModel tiles = *device.tiles;
+        tiles.score_passes = {0, "attention=fused: its scores never cross memory"};
+        tiles.masked_passes = {};
+        device.tiles = std::make_shared<const TileModel>(std::move(tiles));
+    }
+    return machine;
+}
+
+Machine for_network(Machine machine, const Network& network) {
+    const auto attends = [](const Layer& layer) { return std::holds_alternative<Attention>(computed(layer.op)); };
+    if (!has_tiles(machine) || std::ranges::any_of(network.layers, attends)) return machine;
+    machine.software = models::load_software(std::string{models::generic_software});
+    for (DeviceClass& device : machine.classes) {
+        if (device.tiles == nullptr) continue;
+        device.tiles = std::make_shared<const TileModel>(with_software(*device.tiles, machine.software, device.launch));
+    }
+    return machine;
+}
+
 Machine with_passes(Machine machine, const Software& passes) {
     for (DeviceClass& device : machine.classes) {
         if (device.tiles == nullptr) continue;
@@ -185,6 +208,7 @@ Machine with_passes(Machine machine, const Software& passes) {
         tiles.score_passes = passes.score_passes;
         tiles.masked_passes = passes.masked_passes;
         tiles.loss_passes = passes.loss_passes;
+        tiles.attention_kernel = passes.attention_kernel;
         device.tiles = std::make_shared<const TileModel>(std::move(tiles));
     }
     return machine;

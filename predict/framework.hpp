@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/machine.hpp"
+#include "core/methods/memory_habits.hpp"
 #include "core/schedule.hpp"
 #include "models/frameworks.hpp"
 #include "predict/spread.hpp"
@@ -61,6 +62,7 @@ struct Framework {
     bool sockets = false;                   // its ranks talk over sockets, which calibrate --transport sockets measures
     HostIssue issue{};                      // of an operator by the host: kernels come no faster
     Statistics statistics{};                // of gradients, beside the update
+    MemoryHabits memory{};                  // what it keeps beside what a plan says
     bool megatron_memory = false;    // decoders' memory is what Megatron-Core allocates (predict/language_memory.hpp)
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
@@ -82,6 +84,16 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
 
 /// Lets the first update wait for all sums of gradients before it.
 void await_sums(Schedule& schedule);
+
+/// Returns what a profile says that it keeps in memory. InputError for a value that cannot be.
+MemoryHabits memory_habits_of(const models::FrameworkProfile& profile);
+
+/// Returns the machine on which attention's scores never cross memory, where its devices are priced by tiles.
+Machine with_fused_attention(Machine machine);
+
+/// Returns the machine as it trains `network`: the software that it names is that of transformers, and what has no
+/// attention is priced for none in particular (models::generic_software), where its devices are priced by tiles.
+Machine for_network(Machine machine, const Network& network);
 
 /// Returns the machine on which values cross memory as often as under `passes`, where the machine's devices are priced
 /// by tiles.

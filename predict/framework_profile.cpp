@@ -57,6 +57,29 @@ Statistics statistics_of(const models::FrameworkProfile& profile) {
     return {operators("statistics"), operators("statistics_shared")};
 }
 
+MemoryHabits memory_habits_of(const models::FrameworkProfile& profile) {
+    MemoryHabits habits;
+    const auto of = [&](std::string_view setting, std::string_view allowed) {
+        const std::string value = profile.value(setting);
+        if (!value.empty() && value != allowed)
+            throw InputError(fmt::format("framework {}: {} '{}' is not {}", profile.name, setting, value, allowed));
+        return !value.empty();
+    };
+    if (const std::string loss = profile.value("loss"); !loss.empty()) {
+        if (loss != "operators" && loss != "fused")
+            throw InputError(fmt::format("framework {}: loss '{}' is not operators or fused", profile.name, loss));
+        habits.loss = loss == "fused" ? MemoryHabits::Loss::fused : MemoryHabits::Loss::operators;
+    }
+    habits.bucket_copies = of("bucket_memory", "copies");
+    if (const std::string index = profile.value("pool_index"); !index.empty()) {
+        const auto read = parse_quantity<Bytes>(index);
+        if (read < Bytes{})
+            throw InputError(fmt::format("framework {}: pool_index '{}' is below 0", profile.name, index));
+        habits.pool_index = read.value;
+    }
+    return habits;
+}
+
 Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimizer) {
     Framework framework;
     const std::string layout = profile.value("layout"), software = profile.value("software");
@@ -107,7 +130,11 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
     if (!memory.empty() && memory != "megatron-core")
         throw InputError(fmt::format("framework {}: memory '{}' is not megatron-core", profile.name, memory));
     framework.megatron_memory = !memory.empty();
-    if (!software.empty()) framework.passes = models::load_software(software);
+    framework.memory = memory_habits_of(profile);
+    if (!software.empty()) {
+        framework.passes = models::load_software(software);
+        framework.memory.keeps_probabilities = framework.passes->score_passes.value > 0;
+    }
     return framework;
 }
 

@@ -44,6 +44,9 @@ void check(const Job& job);
 /// overheads for the job's optimizer, its loader. InputError for a value of the profile that cannot be.
 void follow(Job& job, const models::FrameworkProfile& profile);
 
+/// Returns the job's plan with what its framework keeps in memory.
+schedule::Plan planned(const Job& job);
+
 /// Returns the job as the schedule's maker takes it.
 schedule::Job scheduled(const Job& job, std::int64_t devices);
 

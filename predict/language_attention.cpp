@@ -54,7 +54,7 @@ void LanguageBlock::kept_attention(Work& work, double size, double heads) const 
     const auto one = [&](double m, double n, double k) {
         return product_time({m, n, k}, static_cast<std::int64_t>(std::max(1.0, count)), tiles, device_, p_.row_type());
     };
-    const Seconds pair = one(rows, rows, size) + one(rows, size, rows);
+    const Seconds pair = one(rows, rows, size) + one(size, rows, rows);
     const Seconds scores = moved(score_passes * tokens_ * rows * heads * element_);
     work.attention += {pair + scores, 2.0 * pair + 1.5 * scores};
 }

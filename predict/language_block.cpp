@@ -48,10 +48,11 @@ LanguageBlock::LanguageBlock(const LanguageModel& model, const LanguagePlan& pla
 
 Passes LanguageBlock::product(double rows, double columns, double depth, double count, DataType type) const {
     const TileModel& tiles = type == DataType::fp8 ? tiles_8bit_ : tiles_;
-    const auto one = [&](double m, double n, double k) {
-        return product_time({m, n, k}, static_cast<std::int64_t>(std::max(1.0, count)), tiles, device_, type);
+    const auto one = [&](const ProductSizes& sizes) {
+        return product_time(sizes, static_cast<std::int64_t>(std::max(1.0, count)), tiles, device_, type);
     };
-    return {one(columns, rows, depth), one(depth, rows, columns) + one(columns, depth, rows)};
+    return {one({columns, rows, depth}),
+            one({depth, rows, columns, Pass::backward_data}) + one({columns, depth, rows, Pass::backward_weights})};
 }
 
 void LanguageBlock::multiply(Work& work, double rows, double columns, double depth, double count, Side side) const {

@@ -41,8 +41,8 @@ Passes LanguageBlock::expert_products(double rows, double columns, double depth,
     };
     const double used = value * weights, sums = summed * weights;
     return {one({columns, rows, depth}, used, used + value * inputs + result * results),
-            one({depth, rows, columns}, used, used + value * results + result * inputs) +
-                one({columns, depth, rows}, sums, sums + value * (inputs + results))};
+            one({depth, rows, columns, Pass::backward_data}, used, used + value * results + result * inputs) +
+                one({columns, depth, rows, Pass::backward_weights}, sums, sums + value * (inputs + results))};
 }
 
 // Passes over rows as they are sent, forward and backward (Megatron-Core's token_dispatcher.py). To each expert: rows

@@ -65,6 +65,9 @@ private:
     double ordinary_bytes(std::int64_t block) const {
         double values = (p_.again.norms ? 2 : 4) * rows_;         // what both normalizations read and give
         double bytes = 4 * tokens_ * number(m_.heads) / tensor_;  // attention's logarithm of a sum a row, f32
+        // Those of a block's results give what is added, and those of queries and keys what is rotated: neither is read
+        // again.
+        values += number(m_.more_norms) * rows_ + tokens_ * number(m_.normed_heads) / tensor_;
         values += m_.has_latent() ? latent_values() : attention_values();
         if (p_.attention == AttentionKernel::kept) values += tokens_ * number(m_.sequence) * number(m_.heads) / tensor_;
         if (m_.has_experts(block)) {
@@ -142,7 +145,10 @@ LanguageMemory language_memory(const LanguageModel& model, const LanguagePlan& p
     LanguageMemory memory;
     memory.stage = stage;
     // ZeRO 3 that keeps what it gathered has weights and gradients whole, these in the type of rows.
-    const bool gathered = plan.zero == 3 && !plan.weights_kept, summed = plan.zero >= 2 && !plan.weights_kept;
+    const bool gathered = plan.zero == 3 && !plan.weights_kept;
+    // ZeRO 2 sums gradients once a step: whole until then where they are of several micro-batches, or nothing is sent
+    // before the backward pass ends.
+    const bool summed = gathered || (plan.zero == 2 && plan.microbatches == 1 && plan.overlap);
     memory.weights =
         Bytes{element * (weights.dense / (gathered ? ranks : 1) + weights.experts / (gathered ? replicas : 1))};
     memory.gradients = Bytes{(plan.zero == 3 && plan.weights_kept ? element : 4) *

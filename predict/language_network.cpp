@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/op.hpp"
 
@@ -15,7 +16,8 @@ struct Parts {
     std::vector<const Embedding*> tables;
     std::vector<const Attention*> attention;
     std::vector<const MatMul*> products;
-    bool others = false;  // experts
+    std::vector<std::pair<std::int64_t, std::int64_t>> norms;  // of each: sets, and numbers of a set
+    bool others = false;                                       // experts
 };
 
 Parts parts_of(const Network& network) {
@@ -24,6 +26,9 @@ Parts parts_of(const Network& network) {
         if (const auto* table = std::get_if<Embedding>(&layer.op)) parts.tables.push_back(table);
         if (const auto* attention = std::get_if<Attention>(&layer.op)) parts.attention.push_back(attention);
         if (const auto* product = std::get_if<MatMul>(&layer.op)) parts.products.push_back(product);
+        if (const auto* norm = std::get_if<LayerNorm>(&layer.op)) parts.norms.emplace_back(norm->rows, norm->features);
+        if (const auto* norm = std::get_if<Normalization>(&layer.op))
+            parts.norms.emplace_back(norm->sets, elements(norm->shape) / norm->sets);
         if (std::holds_alternative<GroupedMatMul>(layer.op)) parts.others = true;
     }
     return parts;
@@ -31,6 +36,23 @@ Parts parts_of(const Network& network) {
 
 bool alike(const std::vector<const Attention*>& all) {
     return std::ranges::all_of(all, [&](const Attention* each) { return *each == *all.front(); });
+}
+
+/// Tells what a block normalizes beside the rows before attention and before its feed-forward layer: rows that these
+/// two give (Gemma 2), and queries and keys (Qwen3). False where the last normalization is not the only one outside of
+/// blocks, or a block has fewer than two.
+bool add_norms(const Parts& parts, LanguageModel& model) {
+    std::int64_t of_rows = 0, of_heads = 0;
+    for (const auto& [sets, numbers] : parts.norms) {
+        if (sets == model.sequence && numbers == model.hidden)
+            ++of_rows;
+        else
+            of_heads += sets * numbers;
+    }
+    if (of_rows <= 2 * model.layers || (of_rows - 1) % model.layers != 0) return false;
+    model.more_norms = (of_rows - 1) / model.layers - 2;
+    model.normed_heads = of_heads / (model.layers * model.sequence);
+    return true;
 }
 
 // Of the closed form on one rank.
@@ -70,14 +92,32 @@ std::optional<LanguageModel> language_model_of(const Network& network) {
                       return product->n == 2 * model.ffn && product->k == model.hidden;
                   });
     model.tied = parts.products.back()->tied;
+    if (!add_norms(parts, model)) return std::nullopt;
     const double has = static_cast<double>(parameters(network));
     if (std::abs(weights_of_all(model) / has - 1) > 0.005) return std::nullopt;
     return model;
 }
 
+namespace {
+
+/// Whether a plan lays the network on ranks as Megatron-Core does: not with stages behind layers of one's own, nor with
+/// layers cut or shared otherwise.
+bool lays_as_megatron(const schedule::Plan& plan) {
+    return plan.stage_copies.empty() && plan.cuts.empty() && plan.tensor_split == schedule::TensorSplit::turns &&
+           !plan.share_dense && !plan.share_tables;
+}
+
+/// Whether each rank along tensor gets its part of every block, as the closed form counts: else the schedule leaves
+/// layers whole on all of them.
+bool is_cut_in_parts(const LanguageModel& model, std::int64_t tensor) {
+    return model.heads % tensor == 0 && model.key_heads % tensor == 0 && model.ffn % tensor == 0;
+}
+
+}  // namespace
+
 std::optional<LanguagePlan> language_plan_of(const schedule::Plan& plan, const Schedule& schedule) {
     LanguagePlan result;
-    if (!plan.stage_copies.empty()) return std::nullopt;
+    if (!lays_as_megatron(plan) || schedule::keeps_for_methods(schedule)) return std::nullopt;
     for (const Axis& axis : schedule.mesh.axes) {
         if (axis.name == "data") {
             result.data = axis.size;
@@ -109,7 +149,7 @@ std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan
     const auto words = language_plan_of(plan, schedule);
     if (!words) return {};
     const auto model = language_model_of(schedule.network);
-    if (!model) return {};
+    if (!model || !is_cut_in_parts(*model, words->tensor)) return {};
     std::vector<LanguageMemory> stages;
     for (StageIndex stage{0}; stage < words->pipe; ++stage) stages.push_back(language_memory(*model, *words, stage));
     return stages;

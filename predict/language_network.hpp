@@ -17,10 +17,13 @@ namespace rehearse::predict {
 std::optional<LanguageModel> language_model_of(const Network& network);
 
 /// Returns the plan that a schedule follows. Nothing where the plan has axes, methods of pipelines or types that the
-/// closed form has not: it knows data, tensor and pipe, 1F1B, bf16 with gradients in f32, or f32, and Adam.
+/// closed form has not: it knows data, tensor and pipe, 1F1B, bf16 with gradients in f32, or f32, and Adam. Nothing
+/// where stages end behind layers that the plan names, layers are cut other than in turns, or a method of training
+/// keeps something of its own.
 std::optional<LanguagePlan> language_plan_of(const schedule::Plan& plan, const Schedule& schedule);
 
-/// Returns what a rank of each stage has allocated, by Megatron-Core's accounting; empty where either is nothing.
+/// Returns what a rank of each stage has allocated, by Megatron-Core's accounting; empty where either is nothing, or
+/// the ranks along tensor are no divisor of the heads, the heads of keys and the width of the feed-forward layer.
 std::vector<LanguageMemory> language_memory_of_stages(const schedule::Plan& plan, const Schedule& schedule);
 
 /// Returns what the fullest rank has allocated: by that accounting, or as the schedule counts where it is empty.

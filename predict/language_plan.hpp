@@ -22,7 +22,9 @@ struct LatentAttention {
 /// `biases`: experts' products have some, `clamped`: their gate and its pair are cut off, `scaled_rotation`: the
 /// rotation's cosines are scaled as for longer sequences (Peng et al. 2023, YaRN, section 3.4; all three GPT-OSS).
 /// `extra_tokens`: blocks after the last, each with scores and a loss of its own, that predict one token more
-/// (DeepSeek-V3 2024, section 2.2). `tied`: words and their scores share one table.
+/// (DeepSeek-V3 2024, section 2.2). `tied`: words and their scores share one table. `more_norms`: normalizations of a
+/// block beside the two before attention and before its feed-forward layer; `normed_heads`: numbers a token of the
+/// queries and keys that are normalized.
 struct LanguageModel {
     std::int64_t layers = 1, hidden = 1, heads = 1, key_heads = 1, head_size = 1, ffn = 1, vocabulary = 1, sequence = 1;
     std::int64_t experts = 0, top = 0, expert_ffn = 0, shared_experts = 0, dense_ffn = 0, dense_layers = 0;
@@ -30,6 +32,7 @@ struct LanguageModel {
     bool gated = true, biases = false, clamped = false, scaled_rotation = false;
     std::int64_t window = 0, extra_tokens = 0;
     bool tied = false;
+    std::int64_t more_norms = 0, normed_heads = 0;
 
     bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
     bool has_latent() const { return latent.key_rank > 0; }

@@ -52,18 +52,27 @@ void follow(Job& job, const models::FrameworkProfile& profile) {
     job.conditions.loader = sim::parse_loader(profile.value("loader"));
 }
 
+schedule::Plan planned(const Job& job) {
+    schedule::Plan plan = job.plan;
+    plan.methods.edit<MemoryHabits>() = job.framework.memory;
+    return plan;
+}
+
 schedule::Job scheduled(const Job& job, std::int64_t devices) {
     return {devices, job.batch, job.global_batch, job.precision, job.optimizer};
 }
 
 Setup setup_of(const Job& job, std::int64_t devices) {
-    Setup setup{
-        .devices = devices, .machine = job.machine, .conditions = job.conditions, .schedule = {}, .options = {}};
+    Setup setup{.devices = devices,
+                .machine = for_network(job.machine, job.network),
+                .conditions = job.conditions,
+                .schedule = {},
+                .options = {}};
     if (job.conditions.devices_per_node > 0) {
         setup.machine = with_devices_per_node(std::move(setup.machine), job.conditions.devices_per_node);
     }
     add_data_servers(setup, job, devices);
-    setup.schedule = make_schedule(job.network, setup.machine, job.plan, scheduled(job, devices));
+    setup.schedule = make_schedule(job.network, setup.machine, planned(job), scheduled(job, devices));
     if (job.plan.all_reduce && job.plan.all_reduce->name == "auto") {
         sim::choose_algorithms(setup.schedule, setup.machine);
     }
@@ -76,6 +85,7 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     if (job.framework.update_after_sums) await_sums(setup.schedule);
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
+    if (!job.plan.keep_attention.value_or(true)) setup.machine = with_fused_attention(std::move(setup.machine));
     if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);
     setup.framework = job.framework;
     setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
@@ -143,6 +153,7 @@ Point point_of(const Job& job, const Setup& setup, Timeline& timeline) {
     }
     if (setup.schedule.methods.get<Servers>().count > 0) {
         point.staleness = Staleness{std::move(middle.staleness)};
+        point.drift = middle.drift;
         point.through = through_of(setup.schedule, middle.timeline);
     }
     point.noisy = noisy_step(setup);

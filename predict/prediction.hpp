@@ -72,6 +72,7 @@ struct Point {
     sim::Bounds bounds{};
     std::string rings{};  // why gradients are summed by rings, not by the machine's own library; empty: they are not
     std::optional<Staleness> staleness{};
+    double drift = 0;  // with servers: sim::Prediction::drift
     std::optional<Through> through{};
     std::optional<NoisyStep> noisy{};
     std::optional<Input> input{};

@@ -11,9 +11,12 @@
 #include <string_view>
 
 #include "core/index.hpp"
+#include "core/methods/memory_habits.hpp"
 #include "core/quorum.hpp"
 #include "predict/faster_than_peak.hpp"
 #include "predict/other_software.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/plan.hpp"
 #include "schedule/remarks.hpp"
 
 namespace rehearse::predict {
@@ -137,6 +140,57 @@ Sentences condition_notes(const Setup& setup) {
     return notes;
 }
 
+namespace {
+
+/// Returns what a rank holds at its fullest moment where its blocks are not computed again. Nothing where schedules are
+/// so long that a second one would take as long as the prediction.
+std::optional<Bytes> without_recomputation(const Setup& setup, schedule::Plan plan) {
+    constexpr std::size_t most_steps = 100'000;
+    std::size_t steps = 0;
+    for (const RankClass& rank_class : setup.schedule.classes) steps += rank_class.steps.size();
+    if (steps > most_steps) return std::nullopt;
+    plan.recompute = schedule::Recompute::none;
+    plan.methods.edit<MemoryHabits>() = setup.schedule.methods.get<MemoryHabits>();
+    const schedule::Job job{.devices = ranks(setup.schedule.mesh),
+                            .batch_per_device = 1,
+                            .global_batch = global_batch(setup.schedule),
+                            .precision = setup.schedule.precision,
+                            .optimizer = setup.schedule.optimizer};
+    return schedule::make_schedule(setup.schedule.network, setup.machine, plan, job).memory_peak;
+}
+
+}  // namespace
+
+Sentences recompute_notes(const Setup& setup) {
+    const schedule::Plan plan = schedule::parse_plan(setup.schedule.plan);
+    if (plan.recompute != schedule::Recompute::blocks) return {};
+    const bool any = std::ranges::any_of(setup.schedule.classes, [](const RankClass& rank_class) {
+        return std::ranges::any_of(rank_class.steps, &Step::recomputed);
+    });
+    if (!any)
+        return {
+            "recompute=blocks: no block of the network adds a shortcut between two places where a single tensor goes "
+            "on, so that nothing is computed again"};
+    const std::optional<Bytes> plain = without_recomputation(setup, plan);
+    const Bytes now = schedule::total(schedule::memory_use(setup.schedule));
+    if (!plain || now < *plain) return {};
+    return {fmt::format("recompute=blocks saves no memory: {} with it, {} without", to_string(now), to_string(*plain))};
+}
+
+Sentences attention_notes(const Setup& setup) {
+    const auto kept = [](const Layer& layer) {
+        const auto* attention = std::get_if<Attention>(&layer.op);
+        return attention != nullptr && attention->kept;
+    };
+    const schedule::Plan plan = schedule::parse_plan(setup.schedule.plan);
+    const bool asked = plan.keep_attention || plan.recompute == schedule::Recompute::attention;
+    if (asked || std::ranges::none_of(setup.schedule.network.layers, kept)) return {};
+    const Software& software = setup.framework.passes ? *setup.framework.passes : setup.machine.software;
+    return {fmt::format(
+        "attention's probabilities lie in memory, as under {}: attention=fused is a program with FlashAttention",
+        software.name)};
+}
+
 Sentences sums_notes(const std::vector<Point>& points) {
     std::map<std::string, std::vector<std::int64_t>> devices;  // by the reason
     for (const Point& point : points) {
@@ -148,6 +202,18 @@ Sentences sums_notes(const std::vector<Point>& points) {
             fmt::format("allreduce=own: on {} devices gradients are summed by rings: {}", fmt::join(on, ", "), why));
     }
     return notes;
+}
+
+Sentences unsettled_warnings(const std::vector<Point>& points) {
+    Sentences warnings;
+    for (const Point& point : points) {
+        if (point.drift < sim::settled_drift) continue;
+        warnings.push_back(
+            fmt::format("on {} devices ranks and servers have not settled in the steps that were simulated: their rate "
+                        "still changes by {:.0f} % from one half of them to the other; more of them: --steps",
+                        point.figures.devices, 100 * point.drift));
+    }
+    return warnings;
 }
 
 Sentences staging_notes(const std::vector<Point>& points) {
@@ -199,6 +265,8 @@ Remarks remarks_of(const Network& network, const Machine& machine, const Predict
     Remarks remarks{network.notes, schedule::guess_warnings(network)};
     const auto append = [](Sentences& to, const Sentences& more) { to.insert(to.end(), more.begin(), more.end()); };
     append(remarks.notes, schedule::notes_of_plan(network, prediction.setup.schedule));
+    append(remarks.notes, recompute_notes(prediction.setup));
+    append(remarks.notes, attention_notes(prediction.setup));
     append(remarks.notes, condition_notes(prediction.setup));
     append(remarks.notes, sums_notes(prediction.points));
     append(remarks.notes, staging_notes(prediction.points));
@@ -207,6 +275,7 @@ Remarks remarks_of(const Network& network, const Machine& machine, const Predict
     append(remarks.warnings, other_software_warnings(prediction, foreign));
     append(remarks.warnings, pilot_warnings(prediction));
     append(remarks.warnings, memory_warnings(prediction.points));
+    append(remarks.warnings, unsettled_warnings(prediction.points));
     return remarks;
 }
 

@@ -28,6 +28,12 @@ Sentences other_software_warnings(const Prediction& prediction, bool foreign);
 /// not.
 Sentences condition_notes(const Setup& setup);
 
+/// Notes where the plan computes blocks again for nothing: the network has none, or no memory is saved.
+Sentences recompute_notes(const Setup& setup);
+
+/// Notes that attention's probabilities lie in memory because the software has them there, and not the plan.
+Sentences attention_notes(const Setup& setup);
+
 /// Notes on how many devices gradients are summed by rings, as the machine's own library cannot be asked.
 Sentences sums_notes(const std::vector<Point>& points);
 
@@ -40,6 +46,9 @@ Sentences pilot_warnings(const Prediction& prediction);
 
 /// Warns of the numbers of devices that the job does not fit on, with what the fullest device would take.
 Sentences memory_warnings(const std::vector<Point>& points);
+
+/// Of steps with parameter servers, those that are no steady state yet.
+Sentences unsettled_warnings(const std::vector<Point>& points);
 
 struct Remarks {
     Sentences notes, warnings;

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "models/models.hpp"
+#include "models/zoo/transformer.hpp"
 #include "models/zoo/zoo.hpp"
 #include "predict/in_batches.hpp"
 #include "schedule/plan.hpp"
@@ -244,6 +245,19 @@ TEST(Workspace, IsNoNegativeSize) {
     EXPECT_THROW(static_cast<void>(workspace_of(profile("workspace", "8s"))), InputError);
     EXPECT_FALSE(workspace_of(models::load_framework("rehearse")).has_value());
     EXPECT_EQ(workspace_of(models::load_framework("chainermn")), Bytes{8.0 * 1024 * 1024});
+}
+
+// A DGX A100 and a node of JUWELS Booster have one card; the software that the former names, and its host, train
+// transformers.
+TEST(SoftwareOfAMachine, IsThatOfNetworksWithAttentionAlone) {
+    const Machine dgx = models::load_machine("dgx-a100"), juwels = models::load_machine("juwels-booster");
+    const Network mlp = models::mlp(), bert = models::load_transformer("bert-base").value();
+    const Machine plain = for_network(dgx, mlp);
+    EXPECT_EQ(plain.software.name, models::generic_software);
+    const Problem small{MatMul{1, 64, 64}, Pass::forward, 128, DataType::tf32};
+    EXPECT_EQ(price(small, plain.classes[0]).time, price(small, juwels.classes[0]).time);
+    EXPECT_NEAR(price(small, for_network(dgx, bert).classes[0]).time.value, 3.04 * 37.2e-6, 1e-9);
+    EXPECT_EQ(for_network(dgx, bert).software.name, "megatron-lm-2021");
 }
 
 TEST(ImageLayouts, AreTurnedForTheLibrary) {

@@ -91,5 +91,72 @@ TEST(LanguageNetwork, LeavesOtherJobsToTheSchedule) {
     EXPECT_EQ(plain.schedule.memory_peak, schedule::total(schedule::memory_use(plain.schedule)));
 }
 
+// Six ranks divide neither 32 heads nor 8 of keys: each has all of most layers. Sixteen divide 32, but not 8.
+TEST(LanguageNetwork, LeavesWhatRanksCouldNotCutToTheSchedule) {
+    const auto known = [](const std::string& plan, std::int64_t devices) {
+        return !setup_of(job_of("llama3-8b@4096", plan, 4), devices).language_memory.empty();
+    };
+    EXPECT_TRUE(known("data=1,tensor=8", 8));
+    EXPECT_FALSE(known("data=2:zero=0,tensor=6", 12));
+    EXPECT_FALSE(known("data=1,tensor=16", 16));
+    EXPECT_FALSE(known("data=1,tensor=8:split=filters", 8));
+}
+
+// A cut behind a layer that the plan names is not Megatron-Core's, whose stages have equally many blocks.
+TEST(LanguageNetwork, LeavesCutsOfOnesOwnToTheSchedule) {
+    const auto known = [](const std::string& cut) {
+        const std::string plan = "pipe=2:microbatches=4" + cut + ",data=4:zero=1";
+        return !setup_of(job_of("llama3-8b@4096", plan, 16), 8).language_memory.empty();
+    };
+    EXPECT_TRUE(known(""));
+    EXPECT_TRUE(known(":cut=blocks"));
+    EXPECT_FALSE(known(":cut=386"));
+}
+
+// Each of these keeps something on the ranks (docs/training.md) that Megatron-Core has not.
+TEST(LanguageNetwork, LeavesMethodsThatKeepMoreToTheSchedule) {
+    const auto known = [](const std::string& plan) {
+        return !setup_of(job_of("llama3-8b@4096", plan, 64), 8).language_memory.empty();
+    };
+    EXPECT_TRUE(known("data=8:zero=0"));
+    EXPECT_TRUE(known("data=8:local=4"));
+    for (const char* plan : {"data=8:lag=1", "data=8:compress=1bit", "data=8:local=4:elastic=0.1", "data=8:learners=2"})
+        EXPECT_FALSE(known(plan)) << plan;
+}
+
+// The schedule keeps gradients whole until all micro-batches are summed (OfZeroThreeIsPiecesAndTwoGatheredBuckets).
+TEST(LanguageNetwork, KeepsGradientsWholeWhereZeroTwoSumsThemOnce) {
+    const auto gradients = [](const std::string& plan) {
+        return setup_of(job_of("llama3-8b@4096", plan, 64), 8).language_memory.at(0).gradients.value;
+    };
+    const double whole = gradients("data=8:zero=1");
+    EXPECT_DOUBLE_EQ(gradients("data=8:zero=2"), whole / 8);
+    EXPECT_DOUBLE_EQ(gradients("data=8:zero=2:microbatches=8"), whole);
+    EXPECT_DOUBLE_EQ(gradients("data=8:zero=2:overlap=off"), whole);
+    EXPECT_DOUBLE_EQ(gradients("data=8:zero=3:microbatches=8"), whole / 8);
+}
+
+// Qwen3 0.6B normalizes 16 heads of queries and 8 of keys of 128 numbers (its config.json); Gemma 2 what attention and
+// the feed-forward layer give, too (Gemma Team 2024, section 2). Llama does neither.
+TEST(LanguageNetwork, CountsTheNormsOfABlock) {
+    const auto llama = language_model_of(models::load_network("llama3-8b@512"));
+    ASSERT_TRUE(llama.has_value());
+    EXPECT_EQ(llama->more_norms, 0);
+    EXPECT_EQ(llama->normed_heads, 0);
+    const auto qwen = language_model_of(models::load_network("qwen3-0.6b@512"));
+    ASSERT_TRUE(qwen.has_value());
+    EXPECT_EQ(qwen->more_norms, 0);
+    EXPECT_EQ(qwen->normed_heads, (16 + 8) * 128);
+    const auto gemma = language_model_of(models::huggingface::from_config(
+        R"({"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 42,
+            "hidden_size": 3584, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256,
+            "intermediate_size": 14336, "vocab_size": 256000, "max_position_embeddings": 512,
+            "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true})",
+        "config.json", "gemma2", {}));
+    ASSERT_TRUE(gemma.has_value());
+    EXPECT_EQ(gemma->more_norms, 2);
+    EXPECT_EQ(gemma->normed_heads, 0);
+}
+
 }  // namespace
 }  // namespace rehearse::predict

@@ -61,6 +61,17 @@ TEST(LanguageMemory, CountsActivationsOfAllMicroBatchesInFlight) {
     EXPECT_DOUBLE_EQ(language_memory(small(), again).activations.value, 2 * 2.0 * 4 * 8);
 }
 
+// Two blocks of 4 tokens: two more rows of 8 numbers are normalized, and queries and keys of 2 + 1 heads of 4.
+TEST(LanguageMemory, KeepsWhatMoreNormsRead) {
+    LanguageModel normed = small();
+    const double plain = language_memory(small(), {}).activations.value;
+    normed.more_norms = 2;
+    EXPECT_DOUBLE_EQ(language_memory(normed, {}).activations.value, plain + 2 * 2 * 4 * 2 * 8.0);
+    normed.more_norms = 0;
+    normed.normed_heads = 12;
+    EXPECT_DOUBLE_EQ(language_memory(normed, {}).activations.value, plain + 2 * 2 * 4 * 12.0);
+}
+
 // A block of 864 bytes (above) has kept its input of 4 rows of 8, 64 bytes. The last stage's loss is over by then: the
 // larger of the two counts.
 TEST(LanguageMemory, HasTheBlockThatIsComputedAgain) {
