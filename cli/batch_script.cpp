@@ -84,7 +84,20 @@ Split split_by_queue(const BatchScript& script, const search::Ranked& best, sear
     const std::optional<models::Charge> charge = models::load_charge(script.machine);
     if (!charge) return {};
     const std::optional<models::Queue> queue = queue_of(script, *charge, job.nodes);
-    if (!queue) return {};
+    if (!queue) {
+        if (script.options.queue.empty() && !charge->queues.empty()) {
+            const auto in_words = [](const models::Queue& each) {
+                return fmt::format("{}: {} to {}", each.name, each.least, each.most);
+            };
+            std::vector<std::string> known;
+            std::ranges::transform(charge->queues, std::back_inserter(known), in_words);
+            talk(common,
+                 fmt::format("warning: of the queues of {} that are known none takes a job of {} {} ({} nodes): "
+                             "name yours with --queue",
+                             script.machine, job.nodes, job.nodes == 1 ? "node" : "nodes", fmt::join(known, ", ")));
+        }
+        return {};
+    }
     if (job.nodes < queue->least || job.nodes > queue->most) {
         talk(common, fmt::format("warning: queue '{}' of {} takes jobs of {} to {} nodes, this one has {}", queue->name,
                                  script.machine, queue->least, queue->most, job.nodes));

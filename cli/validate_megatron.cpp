@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cli/json.hpp"
@@ -103,7 +104,7 @@ Report validate_megatron(const MegatronOptions& options, const Progress& progres
         add(cold[group_of(answer)], answer);
         if (!answer.fitted) add(all_cold, answer);
         if (!answer.anchored) continue;
-        const double error = validate::error_of(answer.row, *answer.anchored);
+        const double error = std::abs(validate::error_of(answer.row, *answer.anchored));
         anchored[group_of(answer)].add(error);
         all_anchored.add(error);
     }

@@ -113,7 +113,8 @@ Json groups_json(const std::vector<ReplayedRow>& rows) {
     return list;
 }
 
-// How many rows lie in bands that were stretched until they held nine in ten of all other systems' rows.
+// How many rows lie in bands that were stretched until they held nine in ten of all other systems' rows; nothing where
+// these are few, or not all there are.
 void add_unseen(const std::vector<ReplayedRow>& rows, std::optional<Answer> ReplayedRow::*kind, const char* name,
                 Report& report) {
     std::vector<validate::Residual> residuals;
@@ -127,6 +128,11 @@ void add_unseen(const std::vector<ReplayedRow>& rows, std::optional<Answer> Repl
                                                   {answer->low, answer->high}));
     }
     if (systems.size() < 2) return;
+    const bool few = std::ranges::any_of(systems, [&](const std::string& system) {
+        const auto others = std::ranges::count_if(residuals, [&](const auto& each) { return each.system != system; });
+        return others < validate::fewest_others;
+    });
+    if (few) return;
     const validate::Coverage coverage = validate::coverage_without_system(residuals);
     report.document["summary"][name]["in_band_unseen"] = coverage.in_band;
     report.document["summary"][name]["band_width_unseen"] = coverage.width;
@@ -135,7 +141,7 @@ void add_unseen(const std::vector<ReplayedRow>& rows, std::optional<Answer> Repl
                     name, 100 * coverage.in_band, coverage.width);
 }
 
-void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& median) {
+void summarize(const std::vector<ReplayedRow>& rows, bool filtered, Report& report, double& median) {
     RowErrors anchored, cold, memory, once, twice;
     std::map<std::string, int> reasons, only_anchored;
     for (const ReplayedRow& row : rows) {
@@ -165,8 +171,10 @@ void summarize(const std::vector<ReplayedRow>& rows, Report& report, double& med
     add("memory", memory, "cold; figures that were written down from memory");
     add("one_pilot", once, "rows that have a second pilot, on more nodes, without it");
     add("two_pilots", twice, "the same rows with it");
-    add_unseen(rows, &ReplayedRow::anchored, "anchored", report);
-    add_unseen(rows, &ReplayedRow::cold, "cold", report);
+    if (!filtered) {  // else other systems' rows are not here
+        add_unseen(rows, &ReplayedRow::anchored, "anchored", report);
+        add_unseen(rows, &ReplayedRow::cold, "cold", report);
+    }
     for (const auto& [why, count] : only_anchored)
         report.footer += fmt::format("{} rows anchored only: {}\n", count, why);
     for (const auto& [why, count] : reasons) report.footer += fmt::format("{} rows skipped: {}\n", count, why);
@@ -235,7 +243,7 @@ Report validate_published(const PublishedOptions& options, const Progress& progr
                   {},
                   ""};
     report.document["groups"] = groups_json(rows);
-    summarize(rows, report, median);
+    summarize(rows, !options.filter.empty(), report, median);
     Json& list = report.document["rows"] = Json::array();
     for (const ReplayedRow& row : rows) list.push_back(row_json(row));
     report.tables = tables(options.rows);

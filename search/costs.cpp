@@ -28,9 +28,10 @@ std::int64_t routed_together(const Network& network) {
     return group;
 }
 
-Schedule one_unit(const Network& network, const Machine& machine, schedule::Job job, const Sharing& sharing,
-                  std::int64_t samples) {
+Schedule one_unit(const Network& network, const Machine& machine, const MemoryHabits& habits, schedule::Job job,
+                  const Sharing& sharing, std::int64_t samples) {
     schedule::Plan plan = schedule::parse_plan("data=1");
+    plan.methods.edit<MemoryHabits>() = habits;
     const auto add = [&](const char* axis, std::int64_t size) {
         if (size == 1) return;
         plan.mesh.axes.push_back({axis, size});
@@ -120,7 +121,7 @@ Group::Group(const Network& network, const Machine& machine, const predict::Fram
 }
 
 void Group::measure(const Network& network, const schedule::Job& job, const Sharing& sharing) {
-    schedule_ = one_unit(network, machine_, job, sharing, unit_);
+    schedule_ = one_unit(network, machine_, framework_.memory, job, sharing, unit_);
     const schedule::MemoryUse use = schedule::memory_use(schedule_, schedule_.classes[0]);
     activations_ = use.activations.value;
     activation_gradients_ = use.activation_gradients.value;

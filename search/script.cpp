@@ -74,7 +74,7 @@ std::string slurm(const Site& site, const BatchJob& job, const Values& values) {
     text += directive("SBATCH", fmt::format("{}=", site.queue_option), values.queue, "");
     text += directive("SBATCH", "--account=", values.account, "YOUR_ACCOUNT");
     if (!cores.empty()) text += "export SLURM_CPU_BIND=cores SRUN_CPUS_PER_TASK=" + cores + "\n";
-    return text + rendezvous("$(hostname)") + "srun --distribution=block \\\n    " +
+    return text + rendezvous("$(hostname)") + "srun --distribution=block,Pack \\\n    " +
            on_each_rank(job, "SLURM_PROCID", "SLURM_LOCALID", false) + "\n";
 }
 

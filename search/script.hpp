@@ -36,7 +36,8 @@ struct BatchJob {
     std::string account{}, constraint{}, queue{};  // empty: the site's; without one a comment to fill in
 };
 
-/// Slurm: srun, one task a rank, consecutive ranks on a node (--distribution=block), as predicted. LSF: jsrun, one
+/// Slurm: srun, one task a rank, consecutive ranks on a node, which is filled before the next one as predicted
+/// (--distribution=block,Pack: without Pack, six tasks of four a node would be three on each). LSF: jsrun, one
 /// resource set a rank. PBS: mpiexec with as many ranks on each node. Each rank finds RANK, LOCAL_RANK, WORLD_SIZE,
 /// MASTER_ADDR and MASTER_PORT in its environment, as PyTorch's launchers leave them. InputError: an account,
 /// constraint or queue that a directive cannot hold, or a command of several lines.

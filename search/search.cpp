@@ -35,6 +35,12 @@ Variety under(Variety variety, const models::FrameworkProfile& framework) {
     return variety;
 }
 
+// With what the framework's software does to prices, and without that of a machine's where it is another network's.
+Machine screened_machine(const Machine& machine, const Network& network, const predict::Framework& framework) {
+    Machine mine = predict::for_network(machine, network);
+    return framework.passes ? predict::with_passes(std::move(mine), *framework.passes) : mine;
+}
+
 /// Large: a search's inputs, what is worked out of them once, and what was found so far.
 class Searcher {
 public:
@@ -47,7 +53,7 @@ public:
           listener_(listener),
           ranks_(ranks),
           framework_(predict::framework_of(request.framework, request.job.optimizer)),
-          screened_(framework_.passes ? predict::with_passes(machine, *framework_.passes) : machine),
+          screened_(screened_machine(machine, network, framework_)),
           variety_(under(request.variety, request.framework)),
           screen_(network, screened_, request.job, framework_),
           most_memory_(request.limits.memory.value_or(Bytes{std::numeric_limits<double>::infinity()})) {}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <stdexcept>
 
 #include "core/error.hpp"
 #include "predict/predict.hpp"
@@ -84,6 +85,8 @@ Simulated simulated(const Network& network, const Machine& machine, schedule::Jo
         result.high = ten_digits(step.band().high);
     } catch (const InputError& error) {
         result.refusal = error.what();
+    } catch (const std::logic_error& error) {  // a bug of ours in one plan is no reason to say nothing of the others
+        result.refusal = fmt::format("{} (plan {} on {} devices)", error.what(), plan, job.devices);
     }
     return result;
 }

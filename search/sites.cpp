@@ -35,6 +35,14 @@ constexpr std::array sites{
          .queue = "pbatch",
          .cores_per_rank = 10,
          .source = "https://hpc.llnl.gov/banks-jobs/running-jobs/slurm-srun-versus-ibm-csm-jsrun"},
+    // 32 cores and 4 GPUs a node.
+    Site{.machine = "polaris",
+         .scheduler = Scheduler::pbs,
+         .cores_per_rank = 8,
+         .source = "https://docs.alcf.anl.gov/polaris/running-jobs/"},
+    Site{.machine = "aurora",
+         .scheduler = Scheduler::pbs,
+         .source = "https://docs.alcf.anl.gov/aurora/running-jobs-aurora/"},
 };
 constexpr Site anywhere{};
 

@@ -129,7 +129,7 @@ std::string network_of(const MegatronRow& row) {
     return fmt::format("gpt-h{}-a{}-l{}-v{}@{}", row.hidden, row.heads, row.layers, padded, row.sequence);
 }
 
-double error_of(const MegatronRow& row, Seconds predicted) { return std::abs(predicted / row.published - 1); }
+double error_of(const MegatronRow& row, Seconds predicted) { return predicted / row.published - 1; }
 
 std::vector<MegatronAnswer> answer_megatron(const std::vector<MegatronRow>& rows, const std::string& machine,
                                             const Progress& progress) {

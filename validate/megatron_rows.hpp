@@ -30,7 +30,7 @@ std::vector<MegatronRow> shipped_megatron();
 std::string plan_of(const MegatronRow& row);
 /// The vocabulary of GPT-2, padded for the ranks that share it.
 std::string network_of(const MegatronRow& row);
-/// |predicted - published| / published.
+/// (predicted - published) / published.
 double error_of(const MegatronRow& row, Seconds predicted);
 
 struct MegatronAnswer {

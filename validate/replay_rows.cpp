@@ -247,7 +247,7 @@ private:
 
 }  // namespace
 
-double error_of(const Answer& answer, double published) { return std::abs(answer.predicted - published) / published; }
+double error_of(const Answer& answer, double published) { return (answer.predicted - published) / published; }
 
 std::vector<ReplayedRow> replay_rows(std::vector<PublishedRow> all, const ReplayRules& rules,
                                      const std::function<bool(const PublishedRow&)>& wanted, const Progress& progress,

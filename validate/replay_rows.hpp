@@ -27,6 +27,7 @@ struct ReplayedRow {
     bool from_memory = false;
     bool answered() const { return cold || anchored; }
 };
+/// (predicted - published) / published: above 0 where too much was predicted.
 double error_of(const Answer& answer, double published);
 
 /// Pilots that rows are anchored on: the smallest run of the same kind; or, of rows that have both, one on more nodes,

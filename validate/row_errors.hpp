@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct Coverage {
     double in_band = 0;  // share of all rows, each in its band so stretched
     double width = 1;    // median of these bands
 };
+/// So few rows of other systems say where nine in ten of them lie.
+inline constexpr std::int64_t fewest_others = 20;
 /// Of two systems or more.
 Coverage coverage_without_system(const std::vector<Residual>& residuals);
 

@@ -41,9 +41,8 @@ std::vector<Cell> row_of(const predict::Point& point, const predict::Point& smal
         count(point.figures.devices),
         count(point.figures.global_batch),
         if_fits({of(step), step}),
-        if_fits(measured ? words("measured")
-                         : Cell{fmt::format("{} to {}", of(point.band.low.value), of(point.band.high.value)),
-                                {point.band.low.value, point.band.high.value}}),
+        if_fits({measured ? "measured" : fmt::format("{} to {}", of(point.band.low.value), of(point.band.high.value)),
+                 {point.band.low.value, point.band.high.value}}),
         if_fits(figure(throughput_of(point))),
         if_fits(figure(throughput_of(point) / base)),
         if_fits(percent(efficiency_of(point, smallest))),

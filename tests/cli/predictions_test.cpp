@@ -151,7 +151,9 @@ TEST_F(Predictions, PredictRepeatsWhatTheMachineFileWarnsOf) {
           "name = \"mine\"\nextends = \"perlmutter\"\nsoftware = \"megatron-lm-2021\"\n"
           "[in_situ]\nbias = 0.1\nnoise = 0.5\nsource = \"me\"\ndoubt = \"the host was busy\"\n");
     const Json made = json("predict --model lenet5 --machine mine.toml --devices 4");
-    EXPECT_EQ(made["software"], "megatron-lm-2021");
+    EXPECT_EQ(made["software"], "generic") << "it trains transformers";
+    EXPECT_EQ(json("predict --model bert-base --machine mine.toml --devices 4 --batch 1")["software"],
+              "megatron-lm-2021");
     ASSERT_EQ(made["warnings"].size(), 1U);
     EXPECT_EQ(made["warnings"][0], "the host was busy");
     EXPECT_THAT(run("predict --model lenet5 --machine mine.toml --devices 4").out,
@@ -183,6 +185,30 @@ TEST_F(Predictions, CompareAsksForTheFileOfANetworkThatItsTitleNames) {
     EXPECT_EQ(output.code, 2);
     EXPECT_THAT(output.err, HasSubstr("give the --model that it is of"));
     EXPECT_THAT(output.err, HasSubstr("'squeeze_excitation', which the prediction's title says"));
+}
+
+// Without record_shapes=True nothing in a profile says its batch: it is held against a prediction of 64 with a warning.
+// The first step's 50 us before its first operator are a part of it.
+TEST_F(Predictions, CompareWarnsOfProfilesWithoutShapes) {
+    std::string events;
+    for (int step = 0; step < 3; ++step) {
+        const auto event = [&](const char* name, int begin, int length) {
+            events += fmt::format(R"({}{{"ph":"X","name":"{}","tid":1,"ts":{},"dur":{},"args":{{}}}})",
+                                  events.empty() ? "" : ",", name, 100 * step + begin, length);
+        };
+        event("ProfilerStep#1", 0, 100);
+        event("aten::linear", 50, 10);
+        event("aten::relu", 60, 10);
+        event("aten::linear", 70, 10);
+        event("aten::cross_entropy_loss", 80, 20);
+    }
+    write("shapeless.json", "[" + events + "]");
+    ASSERT_EQ(run("predict --model mlp --batch 64 --machine cori-haswell --trace p.pftrace").code, 0);
+    EXPECT_THAT(run("compare p.pftrace shapeless.json").err, HasSubstr("warning: the profile has no shapes"));
+    EXPECT_NEAR(json("compare p.pftrace shapeless.json")["whole"][0]["measured_s"], 100e-6, 1e-9);
+    const Output calibrated = run(
+        "calibrate --trace shapeless.json --model mlp --batch 64 --machine cori-haswell --machine-out m.toml --force");
+    EXPECT_THAT(calibrated.err, HasSubstr("0 % of the step is in operators that no layer was found for, 50 % idle"));
 }
 
 // A shell's pattern that takes too few files: an all-reduce among one rank would take no time without a word.

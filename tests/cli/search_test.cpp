@@ -120,6 +120,18 @@ TEST_F(Search, SplitsATrainingThatNoQueueTakesWhole) {
     EXPECT_THAT(read("theirs.sh"), Not(HasSubstr("--resume")));
 }
 
+// Polaris' queues begin at ten nodes.
+TEST_F(Search, WarnsWhereNoQueueTakesAJob) {
+    const std::string job =
+        "search --model bert-large --machine polaris --devices 8 --global-batch 64 --precision mixed --optimizer adam "
+        "--top 1 --dataset 64 ";
+    const Output few = run(job + "--script {}/few.sh");
+    ASSERT_EQ(few.code, 0) << few.err;
+    EXPECT_THAT(few.err, HasSubstr("none takes a job of 2 nodes"));
+    EXPECT_THAT(read("few.sh"), HasSubstr("#PBS -l select=2:mpiprocs=4"));
+    EXPECT_THAT(run(job + "--queue debug --script {}/own.sh").err, Not(HasSubstr("none takes")));
+}
+
 TEST_F(Search, RefusesAScriptForUnlikeNodes) {
     write("unlike.toml", own_machine("unlike", {{1, 4}, {2, 2}}));
     const std::string job = "search --model lenet5 --machine unlike.toml --global-batch 64 --top 1 --script job.sh ";

@@ -56,6 +56,20 @@ TEST_F(Published, RowsAreAnchoredOnTheSmallestRunOfTheirKind) {
     }
 }
 
+// Of a row it is told whether too much was predicted or too little; groups sum up how much it was.
+TEST_F(Published, ErrorsOfRowsHaveASign) {
+    const Json json =
+        validated(row("little", 1, "train_throughput", 1e6, "images/s") + row("much", 1, "iteration_time", 1e-3, "ms"));
+    EXPECT_LT(json["rows"][0]["error"], 0);
+    EXPECT_GT(json["rows"][1]["error"], 0);
+    EXPECT_GT(json["groups"][0]["median_error"], 0);
+}
+
+// Bands that hold nine in ten of all other systems' rows cannot be told of the rows that a filter leaves.
+TEST_F(Published, BandsOfOtherSystemsNeedAllRows) {
+    EXPECT_THAT(run("validate --set published --filter Summit").out, Not(HasSubstr("all other systems' rows")));
+}
+
 // A DGX-1 has eight devices: a user would have measured one of them, which may be slower than eight times one device.
 TEST_F(Published, RunsOnSeveralNodesAreAnchoredOnAWholeOne) {
     const Json json = validated(

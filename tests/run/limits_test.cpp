@@ -90,9 +90,9 @@ std::vector<Case> cases() {
     };
     const Schedule local = of("data:local=2");
     return {
-        {"several inputs of one kind", schedule_of(two_inputs(), "pipe=2:microbatches=2", 2, 4)},
+        {"several inputs of one kind", schedule_of(two_inputs(), "pipe=2:microbatches=2:cut=fc2", 2, 4)},
         {"operators of a file in a form", schedule_of(sorting(), "data", 1, 4)},
-        {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2", 2, 4)},
+        {"a pipeline whose later stage", schedule_of(late_table(), "pipe=2:microbatches=2:cut=fc1", 2, 4)},
         {"weights that two stages share", schedule_of(tied, "pipe=2:schedule=pipedream:microbatches=2", 2, 4)},
         {"spatial with batch norm", in(Precision::mixed, test::images(), "spatial=2", 2)},
         {"graphs of many nodes in 16 bits", in(Precision::mixed, models::load_network("gcn-cora"), "data", 1)},

@@ -85,7 +85,7 @@ TEST(Script, AsksSlurmAsNerscsExamplesDo) {
                       HasSubstr("#SBATCH --gpus-per-node=4\n"), HasSubstr("#SBATCH --gpu-bind=none\n"),
                       HasSubstr("#SBATCH --constraint=gpu\n"), HasSubstr("#SBATCH --qos=regular\n"),
                       HasSubstr("#SBATCH --cpus-per-task=32\n"), HasSubstr("#SBATCH --account=m1234_g\n"),
-                      HasSubstr("SLURM_CPU_BIND=cores"), HasSubstr("srun --distribution=block")));
+                      HasSubstr("SLURM_CPU_BIND=cores"), HasSubstr("srun --distribution=block,Pack ")));
     BatchJob other = job;
     other.constraint = "gpu&hbm80g";
     other.queue = "debug";
@@ -125,6 +125,10 @@ TEST(Script, AsksPbsAsAlcfsExamplesDo) {
         AllOf(HasSubstr("#PBS -l select=6:mpiprocs=4:ngpus=4:system=polaris\n"), HasSubstr("#PBS -l place=scatter\n"),
               HasSubstr("#PBS -l walltime=01:01:00\n"), HasSubstr("#PBS -q prod\n"), HasSubstr("#PBS -A m1234_g\n"),
               HasSubstr("mpiexec -n 24 --ppn 4"), HasSubstr("--cpu-bind depth")));
+}
+
+TEST(Script, KnowsThatAlcfsMachinesHavePbs) {
+    for (const char* machine : {"polaris", "aurora"}) EXPECT_EQ(site_of(machine).scheduler, Scheduler::pbs) << machine;
 }
 
 class Shell : public testing::TestWithParam<Scheduler> {};
