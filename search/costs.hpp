@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What layers cost on one rank of a tensor group, and what pipeline stages made of them cost.
+// What layers cost on one rank of a tensor group, for any number of samples.
 #pragma once
 
 #include <cstdint>
@@ -99,22 +99,5 @@ private:
     std::optional<Machine> part_;  // the nodes that the group lies on, and what its collectives take there
     std::optional<sim::CollectiveTimes> times_;
 };
-
-struct Stage {
-    double forward_s = 0, backward_s = 0;  // of one micro-batch
-    double weights = 0;                    // elements
-    double expert_weights = 0;             // of these
-    double buckets = 0;                    // of gradients of what is no expert, and of experts
-    double expert_buckets = 0;
-    double operand_bytes = 0;  // of all of these
-    double held_bytes = 0;     // of one micro-batch
-    double passing_bytes = 0;
-    double handed_bytes = 0;  // of one micro-batch to the next stage, or around to the first, by all of its chunks
-    double first_handed_bytes = 0;  // ... by the first of them
-    int hand_overs = 0;             // how often
-};
-
-/// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.
-std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
 
 }  // namespace rehearse::search

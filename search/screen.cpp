@@ -116,12 +116,19 @@ std::optional<Estimate> Screen::estimate(Choices& choices, double most_bytes) {
                       .recompute = choices.recompute},
                      choices.micro_batch);
     if (!own.costs) return std::nullopt;
-    const auto [stages, fresh] = own.stages.try_emplace({shape.pipe, choices.chunks});
-    if (fresh) stages->second = stages_of(*own.costs, shape.pipe, choices.chunks);
-    if (stages->second.empty()) return std::nullopt;
-    Estimate estimate{std::numeric_limits<double>::infinity(), memory(choices, stages->second)};
-    if (estimate.memory_bytes <= most_bytes) estimate.step_s = step(choices, stages->second, own.costs->update_s);
+    const auto [ways, fresh] = own.ways.try_emplace({shape.pipe, choices.chunks});
+    if (fresh) ways->second = stages_of(*own.costs, shape.pipe, choices.chunks);
+    if (ways->second.empty()) return std::nullopt;
+    const std::vector<Stage>& stages = fastest(choices, ways->second);
+    Estimate estimate{std::numeric_limits<double>::infinity(), memory(choices, stages)};
+    if (estimate.memory_bytes <= most_bytes) estimate.step_s = step(choices, stages, own.costs->update_s);
     return estimate;
+}
+
+const std::vector<Stage>& Screen::fastest(const Choices& choices, const std::vector<std::vector<Stage>>& ways) {
+    if (ways.size() == 1) return ways.front();
+    return *std::ranges::min_element(ways, {},
+                                     [&](const std::vector<Stage>& stages) { return passed(choices, stages).seconds; });
 }
 
 const Wires::Sum& Screen::sum(const Shape& shape) {
@@ -142,31 +149,37 @@ const Line& Screen::gather(const Shape& shape) {
     return *known;
 }
 
-double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
+Screen::Passed Screen::passed(const Choices& choices, const std::vector<Stage>& stages) {
     const Shape& shape = choices.shape;
-    if (shape.holders() > 1)
-        choices.all_reduce = choices.zero < 2 ? sum(of_dense(shape)).algorithm : halves(of_dense(shape)).algorithm;
     double longest = 0, all = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
         longest = std::max(longest, pass);
         all += pass;
     }
-    std::vector<double> hops(stages.size());  // of the first chunks, behind each stage
+    Passed result{.hops = std::vector<double>(stages.size())};
     double all_hops = 0, most_handed = 0;
     if (shape.pipe > 1) {
         std::vector<Line>& behind = lines(shape).hops;
         if (behind.empty()) behind = wires_.hops(of_dense(shape));
         for (std::size_t s = 0; s < stages.size(); ++s) {
             const Stage& stage = stages[s];
-            if (s + 1 < stages.size()) hops[s] = behind[s].at(stage.first_handed_bytes);
+            if (s + 1 < stages.size()) result.hops[s] = behind[s].at(stage.first_handed_bytes);
             const double handed = stage.hand_overs * behind[s].start_s + stage.handed_bytes * behind[s].s_per_byte;
             most_handed = std::max(most_handed, handed);
             all_hops += handed;
         }
     }
-    const double ends = std::accumulate(hops.begin(), hops.end(), 0.0);
-    const double busy = passes(choices, {longest, all, ends, all_hops, most_handed});
+    const double ends = std::accumulate(result.hops.begin(), result.hops.end(), 0.0);
+    result.seconds = passes(choices, {longest, all, ends, all_hops, most_handed});
+    return result;
+}
+
+double Screen::step(Choices& choices, const std::vector<Stage>& stages, double update_s) {
+    const Shape& shape = choices.shape;
+    if (shape.holders() > 1)
+        choices.all_reduce = choices.zero < 2 ? sum(of_dense(shape)).algorithm : halves(of_dense(shape)).algorithm;
+    const auto [busy, hops] = passed(choices, stages);
     // A stage ends before the first one by the backward passes that its last micro-batch has before it.
     double ahead = 0, tail = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {

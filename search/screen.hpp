@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "search/costs.hpp"
+#include "search/stages.hpp"
 #include "search/wires.hpp"
 
 namespace rehearse::search {
@@ -47,7 +48,8 @@ public:
 private:
     struct Cell {
         std::optional<LayerCosts> costs;
-        std::map<std::pair<std::int64_t, int>, std::vector<Stage>> stages;  // by stages and chunks
+        std::map<std::pair<std::int64_t, int>, std::vector<std::vector<Stage>>>
+            ways;  // of cutting, by stages and chunks
     };
     /// What is sent on one mesh, looked up when it is first needed.
     struct Lines {
@@ -73,7 +75,14 @@ private:
         double ends = 0, all_hops = 0;  // of messages of its first chunks, and of all chunks, one way
         double most_handed = 0;         // ... of all chunks of one stage
     };
+    struct Passed {
+        double seconds = 0;
+        std::vector<double> hops{};  // of the first chunks, behind each stage
+    };
+    Passed passed(const Choices& choices, const std::vector<Stage>& stages);
     static double passes(const Choices& choices, const Pipe& pipe);
+    /// Of the ways to cut stages that through which all micro-batches go soonest.
+    const std::vector<Stage>& fastest(const Choices& choices, const std::vector<std::vector<Stage>>& ways);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);
     double exposed(const Choices& choices, const Stage& stage, double busy);
     double memory(const Choices& choices, const std::vector<Stage>& stages) const;

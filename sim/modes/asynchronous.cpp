@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/error.hpp"
@@ -54,14 +55,14 @@ public:
           schedule_(steps.schedule()),
           wiring_(wiring),
           iterations_(iterations),
-          traffic_(wiring),
-          links_(options.links),
+          traffic_(options.links ? std::optional<Traffic>{wiring} : std::nullopt),
           programs_(programs_of(schedule_)),
           groups_(groups_of(steps)),
           collectives_(schedule_.mesh, wiring, 0),
           simulation_(wiring, last_device() + 1, pools()),
           cores_(steps.cores(), simulation_, shared_wires()),
-          servers_(steps, wiring, simulation_, cores_, options.server_pace, timeline_, links_ ? &traffic_ : nullptr) {
+          servers_(steps, wiring, simulation_, cores_, options.server_pace, timeline_,
+                   traffic_ ? &*traffic_ : nullptr) {
         find_paces(options);
         for (const WorkerGroup& group : groups_) {
             for (const Step& step : steps_of(group)) {
@@ -80,7 +81,7 @@ public:
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
         timeline_.ranks = all_ranks(schedule_);
-        if (links_) traffic_.report(timeline_);
+        if (traffic_) traffic_->report(timeline_);
         return {.timeline = std::move(timeline_),
                 .mode = Mode::exact,
                 .flows = servers_.flows(),
@@ -269,9 +270,8 @@ private:
     const Schedule& schedule_;
     const Wiring& wiring_;
     int iterations_;
-    Traffic traffic_;
-    bool links_;
-    std::vector<Program> programs_;  // by class
+    std::optional<Traffic> traffic_;  // where it is asked for
+    std::vector<Program> programs_;   // by class
     std::vector<WorkerGroup> groups_;
     Collectives collectives_;
     Simulation simulation_;

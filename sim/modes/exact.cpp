@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -14,6 +14,7 @@
 #include "sim/modes/core_work.hpp"
 #include "sim/modes/mail.hpp"
 #include "sim/modes/program.hpp"
+#include "sim/modes/shared_links.hpp"
 #include "sim/network/zone.hpp"
 
 namespace rehearse::sim {
@@ -38,23 +39,6 @@ struct FlowKey {
     auto operator<=>(const FlowKey&) const = default;
 };
 
-/// What one rank's messages of a kind, inside a node or between nodes, take of its device's links.
-struct Taken {
-    Seconds begun, open;  // of all so far; of those under way
-};
-
-/// Whether a device has messages under way while it is in a library's kernel: of other streams.
-bool sends_beside_library(const RankClass& rank_class) {
-    std::set<Stream> library, others;
-    for (const Step& step : rank_class.steps) {
-        const auto* communicate = std::get_if<Communicate>(&step.action);
-        const bool moves = communicate != nullptr || std::holds_alternative<Send>(step.action);
-        if (!moves) continue;
-        (communicate != nullptr && of_library(communicate->algorithm) ? library : others).insert(step.stream);
-    }
-    return std::ranges::any_of(library, [&](Stream stream) { return others.size() > others.count(stream); });
-}
-
 class Run {
 public:
     Run(const Steps& steps, const Wiring& wiring, int iterations, bool links)
@@ -62,9 +46,8 @@ public:
           wiring_(wiring),
           iterations_(iterations),
           simulation_(wiring, steps.ranks(), core_counts(steps.cores())),
-          traffic_(wiring),
-          links_(links),
-          mail_(simulation_, links ? &traffic_ : nullptr) {
+          traffic_(links ? std::optional<Traffic>{wiring} : std::nullopt),
+          mail_(simulation_, traffic_ ? &*traffic_ : nullptr) {
         const Schedule& schedule = steps.schedule();
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
@@ -91,7 +74,7 @@ public:
         std::ranges::stable_sort(timeline_.events, [](const Event& a, const Event& b) {
             return std::tuple{a.iteration, a.rank, a.start} < std::tuple{b.iteration, b.rank, b.start};
         });
-        if (links_) traffic_.report(timeline_);
+        if (traffic_) traffic_->report(timeline_);
         return {.timeline = std::move(timeline_), .mode = Mode::exact, .flows = mail_.count()};
     }
 
@@ -137,7 +120,7 @@ private:
         const Mail::Moved taken = act(state, step, when, event.bytes);
         event.start = taken.start;
         event.end = when = taken.end;
-        if (links_) event.flow = flow_of(state, step);
+        if (traffic_) event.flow = flow_of(state, step);
         timeline_.events.push_back(std::move(event));
         if (program.waiters[i] == 0) return when;
         simulation_.sleep_until(when);
@@ -203,31 +186,10 @@ private:
         if (!beside_[static_cast<std::size_t>(state.rank_class)])
             return mail_.exchange(state.rank, messages, channel, when);
         simulation_.sleep_until(when);
-        std::array<Seconds, 2> takes;  // inside, across
-        for (const Exchange& message : messages) {
-            if (!message.sends || message.peer == state.rank) continue;
-            const bool across = wiring_.across(state.rank, message.peer);
-            takes[across ? 1 : 0] += on_links(state.rank, message, across);
-        }
-        for (const std::size_t kind : {0, 1}) {
-            Taken& of = taken_of_links_[{state.rank, kind == 1}];
-            of.begun += takes[kind];
-            of.open += takes[kind];
-        }
+        const SharedLinks::Takes takes = shared_links_.begin(state.rank, messages);
         const Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
-        for (const std::size_t kind : {0, 1}) taken_of_links_[{state.rank, kind == 1}].open -= takes[kind];
+        shared_links_.end(state.rank, takes);
         return moved;
-    }
-
-    /// Inside a node a message takes its share of what all links of the device carry together, as the library's kernel
-    /// has them all; between nodes it takes the slowest link on its way.
-    Seconds on_links(RankIndex rank, const Exchange& message, bool across) {
-        if (!across) return message.bytes / wiring_.egress(rank);
-        hops_.clear();
-        PerByte slowest;
-        wiring_.route(rank, message.peer, hops_);
-        for (const Hop& hop : hops_) slowest = std::max(slowest, hop.cost);
-        return slowest * message.bytes;
     }
 
     /// One step of the time that the library takes, from when the last rank of the group has come to it, and this one's
@@ -244,7 +206,7 @@ private:
         const Seconds alone = library_.price(call, mesh, state.rank).time;
         const Seconds extra = steps_.extra(state.rank_class, step);
         if (beside_[static_cast<std::size_t>(state.rank_class)])
-            return {when, beside_messages(state.rank, alone, crosses(group)) + extra};
+            return {when, shared_links_.end_of_library(state.rank, alone, crosses(group)) + extra};
         Seconds& free = free_.try_emplace(state.rank).first->second;
         free = std::max({free, when, simulation_.now()}) + alone;
         const Seconds end = free;
@@ -253,23 +215,6 @@ private:
 
     bool crosses(const std::vector<RankIndex>& group) const {
         return std::ranges::any_of(group, [&](RankIndex rank) { return wiring_.across(group.front(), rank); });
-    }
-
-    /// Waits until a library's kernel, which takes `alone` by itself, has ended on a device whose messages go over the
-    /// same links: it has what they leave. Returns when.
-    Seconds beside_messages(RankIndex rank, Seconds alone, bool across) {
-        s4u::MutexPtr& kernel = kernels_[rank];
-        if (kernel == nullptr) kernel = s4u::Mutex::create();
-        kernel->lock();
-        const Taken& others = taken_of_links_[{rank, across}];
-        const Seconds before = others.begun - others.open, start = simulation_.now();
-        Seconds end = start, until = start + alone;
-        while (end < until) {
-            simulation_.sleep_until(end = until);
-            until = start + alone + (others.begun - before);
-        }
-        kernel->unlock();
-        return end;
     }
 
     Mail::Moved compute(const Step& of, int step, RankIndex rank, Seconds when) {
@@ -285,8 +230,7 @@ private:
     const Wiring& wiring_;
     int iterations_;
     Simulation simulation_;
-    Traffic traffic_;
-    bool links_;
+    std::optional<Traffic> traffic_;  // where it is asked for
     Mail mail_;
     std::map<FlowKey, std::int64_t> numbers_;
     std::map<std::pair<RankIndex, FlowKey>, std::int64_t> taken_;  // by rank and key without its number: the last one
@@ -295,9 +239,7 @@ private:
     std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
     std::map<RankIndex, Seconds> free_;  // when a rank's device has ended the library's kernel before
     std::vector<bool> beside_;           // by class: sends_beside_library
-    std::map<std::pair<RankIndex, bool>, Taken> taken_of_links_;  // by rank, and whether between nodes
-    std::map<RankIndex, s4u::MutexPtr> kernels_;                  // held by that of a library on a rank's device
-    std::vector<Hop> hops_;
+    SharedLinks shared_links_{wiring_, simulation_};
     std::vector<Program> programs_;
     Timeline timeline_;
 };

@@ -109,7 +109,7 @@ TEST_F(Contract, RunGrowsANetwork) {
 #if REHEARSE_HAS_SIM
 // Steps of each network as they are predicted by themselves.
 TEST_F(Contract, PredictAddsUpWhatANetworkGrowsThrough) {
-    const std::string predict = "predict --machine summit --devices 2,6 --batch 8 --model ";
+    const std::string predict = "predict --machine summit --devices 2,6 --batch 4 --model ";
     const Json grown = json(predict + "bert-base --steps 1000 --grow 400:bert-large");
     const Json small = json(predict + "bert-base"), large = json(predict + "bert-large");
     for (std::size_t i = 0; i < 2; ++i) {

@@ -70,7 +70,7 @@ TEST(MemoryOfFrameworks, AndItsTimeAreOfTheSameAttention) {
     EXPECT_EQ(use_of(kept).activations, use_of(setup("data:attention=kept")).activations);
     const auto step = [](const Job& job) { return predict(job).points.at(0).figures.time.step; };
     EXPECT_GT(step(kept), step(fused));
-    EXPECT_EQ(step(kept), step(setup("data:attention=kept")));
+    EXPECT_NEAR(step(setup("data:attention=kept")) / step(kept), 1, 1e-9);  // SimGrid's clock has gone on
     EXPECT_THAT(attention_notes(setup_of(kept, 8)), ElementsAre(HasSubstr("as under megatron-lm-2021")));
     EXPECT_THAT(attention_notes(setup_of(fused, 8)), IsEmpty());
 }

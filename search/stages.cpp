@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/stages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace rehearse::search {
+namespace {
+
+/// Where the piece that begins at a layer ends when it may not cost more than `most`; `begin` itself: one layer does.
+std::size_t end_below(const std::vector<double>& costs, std::size_t begin, double most) {
+    const auto after =
+        std::upper_bound(costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.end(), costs[begin] + most);
+    return static_cast<std::size_t>(after - costs.begin()) - 1;
+}
+
+/// Where the first 0, 1, ..., `pieces` pieces end that cost at most `most` each and are as long as can be.
+std::vector<std::size_t> reach(const std::vector<double>& costs, double most, std::size_t pieces) {
+    std::vector<std::size_t> ends(pieces + 1);
+    for (std::size_t i = 0; i < pieces; ++i) ends[i + 1] = end_below(costs, ends[i], most);
+    return ends;
+}
+
+constexpr double precision = 1e-4;  // of the costliest piece's cost
+
+/// The costliest piece as cheap as can be, at least one layer a piece. As schedule::balance cuts: the last piece is as
+/// short as that leaves it, and so is, of the layers before it, the last but one. Costs are found by bisection.
+std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t pieces) {
+    std::size_t end = costs.size() - 1;
+    std::vector<double> largest(end + 1);  // of one of the first layers
+    for (std::size_t i = 0; i < end; ++i) largest[i + 1] = std::max(largest[i], costs[i + 1] - costs[i]);
+    double high = std::min(costs[end] / static_cast<double>(pieces) + largest[end], costs[end]);
+    std::vector<std::size_t> reached = reach(costs, high, pieces);
+    for (double margin = 1e-12; reached[pieces] < end; margin *= 2) {  // of rounding
+        high *= 1 + margin;
+        reached = reach(costs, high, pieces);
+    }
+    std::vector<std::size_t> with_less = reach(costs, high * (1 - precision), pieces);
+    std::vector<std::size_t> ends(pieces, end);
+    for (std::size_t left = pieces; left > 1; --left) {
+        double low = std::max(costs[end] / static_cast<double>(left), largest[end]);
+        if (high > low * (1 + precision) && with_less[left] >= end) {
+            while (high > low * (1 + precision)) {
+                const double middle = (low + high) / 2;
+                (reach(costs, middle, left)[left] >= end ? high : low) = middle;
+            }
+            reached = reach(costs, high, left);
+            with_less = reach(costs, high * (1 - precision), left);
+        }
+        const auto first = costs.begin();
+        const auto works = std::lower_bound(first, first + static_cast<std::ptrdiff_t>(end), costs[end]) - first;
+        const std::size_t last = std::max<std::ptrdiff_t>(works - 1, 0);  // where a layer that costs something begins
+        end = std::max(std::min(reached[left - 1], last), left - 1);
+        ends[left - 2] = end;
+    }
+    return ends;
+}
+
+/// What a piece that ends with layers before each place hands on.
+std::vector<double> handed_at(const LayerCosts& costs) {
+    std::vector<double> handed(costs.output_bytes);
+    std::adjacent_difference(costs.output_bytes.begin(), costs.output_bytes.end(), handed.begin());
+    return handed;
+}
+
+double sum_of(const std::vector<double>& handed, const std::vector<std::size_t>& ends) {
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < ends.size(); ++i) sum += handed[ends[i]];
+    return sum;
+}
+
+/// Of all pieces the costliest.
+double costliest(const std::vector<double>& costs, const std::vector<std::size_t>& ends) {
+    double most = 0;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) most = std::max(most, costs[end] - costs[std::exchange(begin, end)]);
+    return most;
+}
+
+/// Pieces that cost something, and at most `most` each, and together hand on as little as can be: by dynamic
+/// programming over pieces and where they end, the begins that an end allows being a window that moves with it.
+std::vector<std::size_t> cut_by_bytes(const std::vector<double>& costs, const std::vector<double>& handed,
+                                      std::size_t pieces, double most) {
+    constexpr double never = std::numeric_limits<double>::infinity();
+    const std::size_t layers = costs.size() - 1;
+    std::vector<double> before(layers + 1, never), after(layers + 1);
+    std::vector<std::vector<std::size_t>> begins(pieces, std::vector<std::size_t>(layers + 1));
+    before[0] = 0;
+    for (std::size_t p = 0; p < pieces; ++p) {
+        std::deque<std::size_t> window;  // begins, of which each hands on more than those ahead of it
+        std::size_t next = 0;
+        std::ranges::fill(after, never);
+        for (std::size_t end = 1; end <= layers; ++end) {
+            for (; costs[next] < costs[end]; ++next) {
+                while (!window.empty() && before[window.back()] >= before[next]) window.pop_back();
+                window.push_back(next);
+            }
+            while (!window.empty() && costs[end] - costs[window.front()] > most) window.pop_front();
+            if (window.empty()) continue;
+            after[end] = before[window.front()] + handed[end];
+            begins[p][end] = window.front();
+        }
+        std::swap(before, after);
+    }
+    if (before[layers] == never) return {};
+    std::vector<std::size_t> ends(pieces, layers);
+    for (std::size_t p = pieces - 1; p > 0; --p) ends[p - 1] = begins[p][ends[p]];
+    return ends;
+}
+
+/// The costliest piece as cheap as can be; then, with costlier ones, each that hands on less than those before it.
+std::vector<std::vector<std::size_t>> cuts_of(const LayerCosts& costs, std::size_t pieces) {
+    constexpr std::array more{0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
+    std::vector<std::vector<std::size_t>> cuts{cut(costs.balanced_s, pieces)};
+    if (pieces == 1) return cuts;
+    const std::vector<double> handed = handed_at(costs);
+    const double least = costliest(costs.balanced_s, cuts.front());
+    const double none_less = static_cast<double>(pieces - 1) * *std::min_element(handed.begin() + 1, handed.end());
+    double bytes = sum_of(handed, cuts.front());
+    for (const double share : more) {
+        if (bytes <= none_less) break;
+        std::vector<std::size_t> other = cut_by_bytes(costs.balanced_s, handed, pieces, least * (1 + share));
+        if (other.empty()) continue;
+        const double less = sum_of(handed, other);
+        if (less >= bytes * 0.999) continue;
+        bytes = less;
+        cuts.push_back(std::move(other));
+    }
+    return cuts;
+}
+
+/// Buckets that the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that
+/// fills a bucket closes it, however much it adds (schedule/methods/buckets.cpp).
+double buckets_of(const std::vector<double>& weights, std::size_t begin, std::size_t end, double full) {
+    double buckets = 0, open = 0;
+    for (std::size_t i = end; i-- > begin;) {
+        const double own = weights[i + 1] - weights[i];
+        if (own > 0 && open == 0) ++buckets;
+        open += own;
+        if (open >= full) open = 0;
+    }
+    return buckets;
+}
+
+std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_t>& ends, std::int64_t stages) {
+    std::vector<double> dense(costs.weights);
+    std::ranges::transform(dense, costs.expert_weights, dense.begin(), std::minus{});
+    std::vector<Stage> made(static_cast<std::size_t>(stages));
+    std::size_t begin = 0;
+    std::size_t piece = 0;
+    for (const std::size_t end : ends) {
+        Stage& stage = made[piece++ % made.size()];
+        const auto between = [&](const std::vector<double>& sums) { return sums[end] - sums[begin]; };
+        stage.forward_s += between(costs.forward_s);
+        stage.backward_s += between(costs.backward_s);
+        stage.weights += between(costs.weights);
+        stage.expert_weights += between(costs.expert_weights);
+        stage.buckets += buckets_of(dense, begin, end, costs.bucket_weights);  // which end where a chunk does
+        stage.expert_buckets += buckets_of(costs.expert_weights, begin, end, costs.bucket_weights);
+        stage.operand_bytes += between(costs.operand_bytes);
+        stage.held_bytes += between(costs.held_bytes);
+        stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
+        if (piece < ends.size()) {  // the last one hands nothing on
+            const double handed = costs.output_bytes[end] - costs.output_bytes[end - 1];
+            if (stage.hand_overs++ == 0) stage.first_handed_bytes = handed;
+            stage.handed_bytes += handed;
+        }
+        if (costs.whole_stage && begin > 0)
+            stage.held_bytes += costs.output_bytes[begin] - costs.output_bytes[begin - 1];
+        if (costs.whole_stage) {
+            stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes + between(costs.output_bytes));
+        }
+        begin = end;
+    }
+    return made;
+}
+
+}  // namespace
+
+std::vector<std::vector<Stage>> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
+    const auto pieces = static_cast<std::size_t>(stages * chunks);
+    if (pieces + 1 > costs.forward_s.size()) return {};
+    std::vector<std::vector<Stage>> ways;
+    for (const auto& ends : cuts_of(costs, pieces)) ways.push_back(made_of(costs, ends, stages));
+    return ways;
+}
+
+}  // namespace rehearse::search
