@@ -135,6 +135,7 @@ std::optional<std::vector<int>> fastest_cut(const Part& part, const PieceCosts& 
                                Goal{.beside = true},
                                Goal{.beside = true, .more = 0.1},
                                Goal{.beside = true, .more = 0.3},
+                               Goal{.beside = true, .more = 1},
                                Goal{.added = 0.5},
                                Goal{.added = 1}};
     constexpr double faster = 1 - 1e-3;

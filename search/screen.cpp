@@ -117,18 +117,29 @@ std::optional<Estimate> Screen::estimate(Choices& choices, double most_bytes) {
                      choices.micro_batch);
     if (!own.costs) return std::nullopt;
     const auto [ways, fresh] = own.ways.try_emplace({shape.pipe, choices.chunks});
-    if (fresh) ways->second = stages_of(*own.costs, shape.pipe, choices.chunks);
-    if (ways->second.empty()) return std::nullopt;
-    const std::vector<Stage>& stages = fastest(choices, ways->second);
+    if (fresh) ways->second.even = stages_of(*own.costs, shape.pipe, choices.chunks);
+    if (ways->second.even.empty()) return std::nullopt;
+    const std::vector<Stage>& stages = fastest(choices, *own.costs, ways->second);
     Estimate estimate{std::numeric_limits<double>::infinity(), memory(choices, stages)};
     if (estimate.memory_bytes <= most_bytes) estimate.step_s = step(choices, stages, own.costs->update_s);
     return estimate;
 }
 
-const std::vector<Stage>& Screen::fastest(const Choices& choices, const std::vector<std::vector<Stage>>& ways) {
-    if (ways.size() == 1) return ways.front();
-    return *std::ranges::min_element(ways, {},
-                                     [&](const std::vector<Stage>& stages) { return passed(choices, stages).seconds; });
+const std::vector<Stage>& Screen::fastest(const Choices& choices, const LayerCosts& costs, Ways& ways) {
+    if (choices.shape.pipe == 1) return ways.even;
+    constexpr double little = 1.05;
+    const Passed even = passed(choices, ways.even);
+    if (even.seconds <= little * even.computed) return ways.even;
+    if (!ways.others) ways.others = stages_by_bytes(costs, choices.shape.pipe, choices.chunks);
+    const std::vector<Stage>* best = &ways.even;
+    double least = even.seconds;
+    for (const std::vector<Stage>& other : *ways.others) {
+        const double seconds = passed(choices, other).seconds;
+        if (seconds >= least) continue;
+        least = seconds;
+        best = &other;
+    }
+    return *best;
 }
 
 const Wires::Sum& Screen::sum(const Shape& shape) {
@@ -151,12 +162,15 @@ const Line& Screen::gather(const Shape& shape) {
 
 Screen::Passed Screen::passed(const Choices& choices, const std::vector<Stage>& stages) {
     const Shape& shape = choices.shape;
-    double longest = 0, all = 0;
+    double longest = 0, all = 0, fill = 0, beside = 0;
     for (const Stage& stage : stages) {
         const double pass = stage.forward_s + stage.backward_s;
         longest = std::max(longest, pass);
         all += pass;
+        fill += stage.longest_piece_s;
+        beside = std::max(beside, pass - stage.longest_piece_s);
     }
+    fill += beside;
     Passed result{.hops = std::vector<double>(stages.size())};
     double all_hops = 0, most_handed = 0;
     if (shape.pipe > 1) {
@@ -171,7 +185,8 @@ Screen::Passed Screen::passed(const Choices& choices, const std::vector<Stage>& 
         }
     }
     const double ends = std::accumulate(result.hops.begin(), result.hops.end(), 0.0);
-    result.seconds = passes(choices, {longest, all, ends, all_hops, most_handed});
+    result.seconds = passes(choices, {longest, all, fill, ends, all_hops, most_handed});
+    result.computed = passes(choices, {longest, all, fill, 0, 0, 0});
     return result;
 }
 
@@ -179,12 +194,13 @@ double Screen::step(Choices& choices, const std::vector<Stage>& stages, double u
     const Shape& shape = choices.shape;
     if (shape.holders() > 1)
         choices.all_reduce = choices.zero < 2 ? sum(of_dense(shape)).algorithm : halves(of_dense(shape)).algorithm;
-    const auto [busy, hops] = passed(choices, stages);
+    const Passed through = passed(choices, stages);
+    const double busy = through.seconds;
     // A stage ends before the first one by the backward passes that its last micro-batch has before it.
     double ahead = 0, tail = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
         tail = std::max(tail, exposed(choices, stages[s], busy) + update_s * updated(choices, stages[s]) - ahead);
-        ahead += stages[s].backward_s / choices.chunks + hops[s];
+        ahead += stages[s].backward_s / choices.chunks + through.hops[s];
     }
     return busy + tail;
 }
@@ -196,15 +212,14 @@ double Screen::step(Choices& choices, const std::vector<Stage>& stages, double u
 double Screen::passes(const Choices& choices, const Pipe& pipe) {
     const auto micro_batches = static_cast<double>(choices.micro_batches);
     const auto stages = static_cast<double>(choices.shape.pipe);
-    const double fill = pipe.longest + (pipe.all - pipe.longest) / choices.chunks;
     const double at_least = std::max(pipe.longest, pipe.most_handed);
-    if (stages == 1) return (micro_batches - 1) * at_least + fill;
+    if (stages == 1) return (micro_batches - 1) * at_least + pipe.fill;
     const double there_and_back = 2 * pipe.all_hops;
     const double others = choices.chunks == 1 ? 0 : (stages - 1) * pipe.most_handed;
     const double around = pipe.all + there_and_back + 2 * others;
     const double pace = std::max(at_least, around / most_in_flight(choices, StageIndex{0}));
-    return std::max((micro_batches - 1) * pace + fill + 2 * pipe.ends,
-                    (micro_batches - 1) * at_least + fill + there_and_back + others);
+    return std::max((micro_batches - 1) * pace + pipe.fill + 2 * pipe.ends,
+                    (micro_batches - 1) * at_least + pipe.fill + there_and_back + others);
 }
 
 /// What the other copies of a stage are waited for, beyond the `busy` seconds of the pipeline.

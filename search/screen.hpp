@@ -46,10 +46,14 @@ public:
     const std::vector<std::string>& refusals() const { return refusals_; }
 
 private:
+    /// In which layers may be cut.
+    struct Ways {
+        std::vector<Stage> even;                                  // the costliest as cheap as can be
+        std::optional<std::vector<std::vector<Stage>>> others{};  // once they are needed
+    };
     struct Cell {
         std::optional<LayerCosts> costs;
-        std::map<std::pair<std::int64_t, int>, std::vector<std::vector<Stage>>>
-            ways;  // of cutting, by stages and chunks
+        std::map<std::pair<std::int64_t, int>, Ways> ways;  // by stages and chunks
     };
     /// What is sent on one mesh, looked up when it is first needed.
     struct Lines {
@@ -72,17 +76,18 @@ private:
     const Line& gather(const Shape& shape);
     struct Pipe {
         double longest = 0, all = 0;    // seconds of a micro-batch in the longest stage, and in all of them
+        double fill = 0;                // in that stage, and in the longest chunks of the others
         double ends = 0, all_hops = 0;  // of messages of its first chunks, and of all chunks, one way
         double most_handed = 0;         // ... of all chunks of one stage
     };
     struct Passed {
-        double seconds = 0;
-        std::vector<double> hops{};  // of the first chunks, behind each stage
+        double seconds = 0, computed = 0;  // the latter if nothing that is handed on took time
+        std::vector<double> hops{};        // of the first chunks, behind each stage
     };
     Passed passed(const Choices& choices, const std::vector<Stage>& stages);
     static double passes(const Choices& choices, const Pipe& pipe);
     /// Of the ways to cut stages that through which all micro-batches go soonest.
-    const std::vector<Stage>& fastest(const Choices& choices, const std::vector<std::vector<Stage>>& ways);
+    const std::vector<Stage>& fastest(const Choices& choices, const LayerCosts& costs, Ways& ways);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);
     double exposed(const Choices& choices, const Stage& stage, double busy);
     double memory(const Choices& choices, const std::vector<Stage>& stages) const;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -89,48 +89,55 @@ std::vector<std::size_t> cut_by_bytes(const std::vector<double>& costs, const st
     constexpr double never = std::numeric_limits<double>::infinity();
     const std::size_t layers = costs.size() - 1;
     std::vector<double> before(layers + 1, never), after(layers + 1);
-    std::vector<std::vector<std::size_t>> begins(pieces, std::vector<std::size_t>(layers + 1));
+    std::vector<std::uint32_t> begins(pieces * (layers + 1));  // by piece and end
+    std::vector<std::uint32_t> window;
     before[0] = 0;
     for (std::size_t p = 0; p < pieces; ++p) {
-        std::deque<std::size_t> window;  // begins, of which each hands on more than those ahead of it
-        std::size_t next = 0;
+        window.clear();  // begins, of which each hands on more than those ahead of it
+        std::size_t front = 0, next = 0;
         std::ranges::fill(after, never);
         for (std::size_t end = 1; end <= layers; ++end) {
             for (; costs[next] < costs[end]; ++next) {
-                while (!window.empty() && before[window.back()] >= before[next]) window.pop_back();
-                window.push_back(next);
+                if (before[next] == never) continue;
+                while (window.size() > front && before[window.back()] >= before[next]) window.pop_back();
+                window.push_back(static_cast<std::uint32_t>(next));
             }
-            while (!window.empty() && costs[end] - costs[window.front()] > most) window.pop_front();
-            if (window.empty()) continue;
-            after[end] = before[window.front()] + handed[end];
-            begins[p][end] = window.front();
+            while (front < window.size() && costs[end] - costs[window[front]] > most) ++front;
+            if (front == window.size()) continue;
+            after[end] = before[window[front]] + handed[end];
+            begins[p * (layers + 1) + end] = window[front];
         }
         std::swap(before, after);
     }
     if (before[layers] == never) return {};
     std::vector<std::size_t> ends(pieces, layers);
-    for (std::size_t p = pieces - 1; p > 0; --p) ends[p - 1] = begins[p][ends[p]];
+    for (std::size_t p = pieces - 1; p > 0; --p) ends[p - 1] = begins[p * (layers + 1) + ends[p]];
     return ends;
 }
 
-/// The costliest piece as cheap as can be; then, with costlier ones, each that hands on less than those before it.
-std::vector<std::vector<std::size_t>> cuts_of(const LayerCosts& costs, std::size_t pieces) {
-    constexpr std::array more{0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
-    std::vector<std::vector<std::size_t>> cuts{cut(costs.balanced_s, pieces)};
-    if (pieces == 1) return cuts;
+/// With pieces costlier than the costliest of `first`, that each hand on less than the cuts before: at most five, as
+/// the last is known first.
+std::vector<std::vector<std::size_t>> cuts_by_bytes(const LayerCosts& costs, const std::vector<std::size_t>& first) {
+    constexpr std::array more{0.01, 0.03, 0.1, 0.3, 1.0};
+    constexpr double most = 3;
     const std::vector<double> handed = handed_at(costs);
-    const double least = costliest(costs.balanced_s, cuts.front());
-    const double none_less = static_cast<double>(pieces - 1) * *std::min_element(handed.begin() + 1, handed.end());
-    double bytes = sum_of(handed, cuts.front());
+    const double least = costliest(costs.balanced_s, first);
+    const auto within = [&](double share) {
+        return cut_by_bytes(costs.balanced_s, handed, first.size(), least * (1 + share));
+    };
+    std::vector<std::vector<std::size_t>> cuts;
+    std::vector<std::size_t> last = within(most);
+    const double fewest = sum_of(handed, last) * 1.001;
+    double bytes = sum_of(handed, first);
     for (const double share : more) {
-        if (bytes <= none_less) break;
-        std::vector<std::size_t> other = cut_by_bytes(costs.balanced_s, handed, pieces, least * (1 + share));
-        if (other.empty()) continue;
+        if (bytes <= fewest) return cuts;
+        std::vector<std::size_t> other = within(share);
         const double less = sum_of(handed, other);
         if (less >= bytes * 0.999) continue;
         bytes = less;
         cuts.push_back(std::move(other));
     }
+    if (bytes > fewest) cuts.push_back(std::move(last));
     return cuts;
 }
 
@@ -158,6 +165,7 @@ std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_
         const auto between = [&](const std::vector<double>& sums) { return sums[end] - sums[begin]; };
         stage.forward_s += between(costs.forward_s);
         stage.backward_s += between(costs.backward_s);
+        stage.longest_piece_s = std::max(stage.longest_piece_s, between(costs.forward_s) + between(costs.backward_s));
         stage.weights += between(costs.weights);
         stage.expert_weights += between(costs.expert_weights);
         stage.buckets += buckets_of(dense, begin, end, costs.bucket_weights);  // which end where a chunk does
@@ -182,11 +190,16 @@ std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_
 
 }  // namespace
 
-std::vector<std::vector<Stage>> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
+std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
     const auto pieces = static_cast<std::size_t>(stages * chunks);
     if (pieces + 1 > costs.forward_s.size()) return {};
+    return made_of(costs, cut(costs.balanced_s, pieces), stages);
+}
+
+std::vector<std::vector<Stage>> stages_by_bytes(const LayerCosts& costs, std::int64_t stages, int chunks) {
     std::vector<std::vector<Stage>> ways;
-    for (const auto& ends : cuts_of(costs, pieces)) ways.push_back(made_of(costs, ends, stages));
+    for (const auto& ends : cuts_by_bytes(costs, cut(costs.balanced_s, static_cast<std::size_t>(stages * chunks))))
+        ways.push_back(made_of(costs, ends, stages));
     return ways;
 }
 

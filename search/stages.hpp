@@ -11,6 +11,7 @@ namespace rehearse::search {
 
 struct Stage {
     double forward_s = 0, backward_s = 0;  // of one micro-batch
+    double longest_piece_s = 0;            // both, of the longest of its chunks
     double weights = 0;                    // elements
     double expert_weights = 0;             // of these
     double buckets = 0;                    // of gradients of what is no expert, and of experts
@@ -23,9 +24,11 @@ struct Stage {
     int hand_overs = 0;             // how often
 };
 
-/// `stages` stages of `chunks` pieces each, in the ways that layers may be cut, of which schedules take the fastest
-/// (schedule/cuts.hpp): the costliest piece as cheap as can be, and those that hand on less with pieces a little
-/// costlier. Empty: fewer layers than pieces.
-std::vector<std::vector<Stage>> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
+/// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.
+std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
+
+/// Those cut to hand on less, with pieces at most 1, 3, 10, 30, 100 and 300 % costlier: schedules take the fastest of
+/// such cuts (schedule/cuts.hpp). For numbers of stages and chunks of which `stages_of` has stages.
+std::vector<std::vector<Stage>> stages_by_bytes(const LayerCosts& costs, std::int64_t stages, int chunks);
 
 }  // namespace rehearse::search
