@@ -61,6 +61,13 @@ std::vector<std::size_t> cut(const std::vector<double>& costs, std::size_t piece
     return ends;
 }
 
+/// Layers that compute something: a piece has one at least.
+std::size_t working(const LayerCosts& costs) {
+    std::size_t layers = 0;
+    for (std::size_t i = 1; i < costs.balanced_s.size(); ++i) layers += costs.balanced_s[i] > costs.balanced_s[i - 1];
+    return layers;
+}
+
 /// What a piece that ends with layers before each place hands on.
 std::vector<double> handed_at(const LayerCosts& costs) {
     std::vector<double> handed(costs.output_bytes);
@@ -132,6 +139,7 @@ std::vector<std::vector<std::size_t>> cuts_by_bytes(const LayerCosts& costs, con
     for (const double share : more) {
         if (bytes <= fewest) return cuts;
         std::vector<std::size_t> other = within(share);
+        if (other.empty()) continue;
         const double less = sum_of(handed, other);
         if (less >= bytes * 0.999) continue;
         bytes = less;
@@ -192,7 +200,7 @@ std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_
 
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
     const auto pieces = static_cast<std::size_t>(stages * chunks);
-    if (pieces + 1 > costs.forward_s.size()) return {};
+    if (pieces > working(costs)) return {};
     return made_of(costs, cut(costs.balanced_s, pieces), stages);
 }
 

@@ -24,7 +24,8 @@ struct Stage {
     int hand_overs = 0;             // how often
 };
 
-/// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers than pieces.
+/// `stages` stages of `chunks` pieces each, the costliest piece as cheap as can be. Empty: fewer layers that compute
+/// than pieces.
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
 
 /// Those cut to hand on less, with pieces at most 1, 3, 10, 30, 100 and 300 % costlier: schedules take the fastest of

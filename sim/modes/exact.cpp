@@ -51,7 +51,6 @@ public:
         const Schedule& schedule = steps.schedule();
         for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
             programs_.push_back(program_of(schedule.classes[c]));
-            beside_.push_back(sends_beside_library(schedule.classes[c]));
             for (std::size_t s = 0; s < schedule.classes[c].steps.size(); ++s) {
                 const auto* bucket = std::get_if<Communicate>(&schedule.classes[c].steps[s].action);
                 if (bucket == nullptr) continue;
@@ -183,8 +182,7 @@ private:
 
     /// Notes what the messages take of the device's links, where a library's kernel may be at work there.
     Mail::Moved exchange(const RankState& state, std::span<const Exchange> messages, Stream channel, Seconds when) {
-        if (!beside_[static_cast<std::size_t>(state.rank_class)])
-            return mail_.exchange(state.rank, messages, channel, when);
+        if (!shared_links_.matter(state.rank_class)) return mail_.exchange(state.rank, messages, channel, when);
         simulation_.sleep_until(when);
         const SharedLinks::Takes takes = shared_links_.begin(state.rank, messages);
         const Mail::Moved moved = mail_.exchange(state.rank, messages, channel, when);
@@ -205,7 +203,7 @@ private:
         sent += library_sent(call, mesh);
         const Seconds alone = library_.price(call, mesh, state.rank).time;
         const Seconds extra = steps_.extra(state.rank_class, step);
-        if (beside_[static_cast<std::size_t>(state.rank_class)])
+        if (shared_links_.matter(state.rank_class))
             return {when, shared_links_.end_of_library(state.rank, alone, crosses(group)) + extra};
         Seconds& free = free_.try_emplace(state.rank).first->second;
         free = std::max({free, when, simulation_.now()}) + alone;
@@ -238,8 +236,7 @@ private:
     LibraryCalls library_{wiring_, [this](RankIndex rank) { return steps_.class_of(rank); }};
     std::map<std::pair<int, std::int64_t>, s4u::BarrierPtr> gathered_;  // by axis and first rank of a group
     std::map<RankIndex, Seconds> free_;  // when a rank's device has ended the library's kernel before
-    std::vector<bool> beside_;           // by class: sends_beside_library
-    SharedLinks shared_links_{wiring_, simulation_};
+    SharedLinks shared_links_{steps_.schedule(), wiring_, simulation_};
     std::vector<Program> programs_;
     Timeline timeline_;
 };

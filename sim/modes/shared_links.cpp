@@ -9,6 +9,9 @@
 
 namespace rehearse::sim {
 
+namespace {
+
+// Messages of other streams.
 bool sends_beside_library(const RankClass& rank_class) {
     std::set<Stream> library, others;
     for (const Step& step : rank_class.steps) {
@@ -18,6 +21,13 @@ bool sends_beside_library(const RankClass& rank_class) {
         (communicate != nullptr && of_library(communicate->algorithm) ? library : others).insert(step.stream);
     }
     return std::ranges::any_of(library, [&](Stream stream) { return others.size() > others.count(stream); });
+}
+
+}  // namespace
+
+SharedLinks::SharedLinks(const Schedule& schedule, const Wiring& wiring, Simulation& simulation)
+    : wiring_(wiring), simulation_(simulation) {
+    for (const RankClass& each : schedule.classes) matter_.push_back(sends_beside_library(each));
 }
 
 SharedLinks::Takes SharedLinks::begin(RankIndex rank, std::span<const Exchange> messages) {

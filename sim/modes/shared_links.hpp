@@ -17,12 +17,12 @@
 
 namespace rehearse::sim {
 
-/// Whether a device has messages under way while it is in a library's kernel: of other streams.
-bool sends_beside_library(const RankClass& rank_class);
-
 class SharedLinks {
 public:
-    SharedLinks(const Wiring& wiring, Simulation& simulation) : wiring_(wiring), simulation_(simulation) {}
+    SharedLinks(const Schedule& schedule, const Wiring& wiring, Simulation& simulation);
+
+    /// Whether devices of a class have messages under way while they are in a library's kernel: else nothing is shared.
+    bool matter(int rank_class) const { return matter_[static_cast<std::size_t>(rank_class)]; }
 
     /// What messages take of a rank's links: inside its node, and between nodes.
     using Takes = std::array<Seconds, 2>;
@@ -44,6 +44,7 @@ private:
 
     const Wiring& wiring_;
     Simulation& simulation_;
+    std::vector<bool> matter_;                             // by class
     std::map<std::pair<RankIndex, bool>, Taken> taken_;    // by rank, and whether between nodes
     std::map<RankIndex, simgrid::s4u::MutexPtr> kernels_;  // held by that of a library on a rank's device
     std::vector<Hop> hops_;
