@@ -108,33 +108,50 @@ std::optional<double> Screen::bound(const Shape& shape) {
 
 std::optional<Estimate> Screen::estimate(Choices& choices, double most_bytes) {
     const Shape& shape = choices.shape;
-    Cell& own = cell({.tensor = shape.tensor,
-                      .expert = shape.expert,
-                      .context = shape.context,
-                      .ring = choices.ring,
-                      .sequence = choices.sequence,
-                      .recompute = choices.recompute},
-                     choices.micro_batch);
+    const Sharing sharing{.tensor = shape.tensor,
+                          .expert = shape.expert,
+                          .context = shape.context,
+                          .ring = choices.ring,
+                          .sequence = choices.sequence,
+                          .recompute = choices.recompute};
+    Cell& own = cell(sharing, choices.micro_batch);
     if (!own.costs) return std::nullopt;
     const auto [ways, fresh] = own.ways.try_emplace({shape.pipe, choices.chunks});
     if (fresh) ways->second.even = stages_of(*own.costs, shape.pipe, choices.chunks);
     if (ways->second.even.empty()) return std::nullopt;
-    const std::vector<Stage>& stages = fastest(choices, *own.costs, ways->second);
-    Estimate estimate{std::numeric_limits<double>::infinity(), memory(choices, stages)};
+    const std::vector<Stage>& stages = fastest(choices, sharing, *own.costs, ways->second);
+    // Which way a schedule takes is told by its own prices: what fits in one of the two gets its chance.
+    const double held = std::min(memory(choices, ways->second.even), memory(choices, stages));
+    Estimate estimate{std::numeric_limits<double>::infinity(), held};
     if (estimate.memory_bytes <= most_bytes) estimate.step_s = step(choices, stages, own.costs->update_s);
     return estimate;
 }
 
-const std::vector<Stage>& Screen::fastest(const Choices& choices, const LayerCosts& costs, Ways& ways) {
+const std::vector<std::vector<std::size_t>>& Screen::cuts(Sharing sharing, std::int64_t micro_batch,
+                                                          const LayerCosts& costs, std::size_t pieces) {
+    sharing.recompute = schedule::Recompute::none;
+    Cell& plain = cell(sharing, micro_batch);
+    const auto [known, fresh] = plain.cuts.try_emplace(pieces);
+    if (fresh) known->second = cuts_by_bytes(plain.costs ? *plain.costs : costs, pieces);
+    return known->second;
+}
+
+const std::vector<Stage>& Screen::fastest(const Choices& choices, const Sharing& sharing, const LayerCosts& costs,
+                                          Ways& ways) {
     if (choices.shape.pipe == 1) return ways.even;
     constexpr double little = 1.05;
-    const Passed even = passed(choices, ways.even);
+    const Passed even = passed(choices, ways.even, By::balance);
     if (even.seconds <= little * even.computed) return ways.even;
-    if (!ways.others) ways.others = stages_by_bytes(costs, choices.shape.pipe, choices.chunks);
+    if (!ways.others) {
+        ways.others.emplace();
+        const std::int64_t pieces = choices.shape.pipe * choices.chunks;
+        for (const auto& ends : cuts(sharing, choices.micro_batch, costs, static_cast<std::size_t>(pieces)))
+            ways.others->push_back(stages_of(costs, ends, choices.shape.pipe));
+    }
     const std::vector<Stage>* best = &ways.even;
     double least = even.seconds;
     for (const std::vector<Stage>& other : *ways.others) {
-        const double seconds = passed(choices, other).seconds;
+        const double seconds = passed(choices, other, By::balance).seconds;
         if (seconds >= least) continue;
         least = seconds;
         best = &other;
@@ -160,15 +177,20 @@ const Line& Screen::gather(const Shape& shape) {
     return *known;
 }
 
-Screen::Passed Screen::passed(const Choices& choices, const std::vector<Stage>& stages) {
+Screen::Passed Screen::passed(const Choices& choices, const std::vector<Stage>& stages, By by) {
     const Shape& shape = choices.shape;
+    // What is computed again is half of a backward pass more.
+    const bool again =
+        choices.recompute == schedule::Recompute::all || choices.recompute == schedule::Recompute::blocks;
+    const double passes_more = again ? 4.0 / 3 : 1;
     double longest = 0, all = 0, fill = 0, beside = 0;
     for (const Stage& stage : stages) {
-        const double pass = stage.forward_s + stage.backward_s;
+        const double pass = by == By::all ? stage.forward_s + stage.backward_s : passes_more * stage.balanced_s;
+        const double piece = by == By::all ? stage.longest_piece_s : passes_more * stage.longest_balanced_s;
         longest = std::max(longest, pass);
         all += pass;
-        fill += stage.longest_piece_s;
-        beside = std::max(beside, pass - stage.longest_piece_s);
+        fill += piece;
+        beside = std::max(beside, pass - piece);
     }
     fill += beside;
     Passed result{.hops = std::vector<double>(stages.size())};
@@ -194,7 +216,7 @@ double Screen::step(Choices& choices, const std::vector<Stage>& stages, double u
     const Shape& shape = choices.shape;
     if (shape.holders() > 1)
         choices.all_reduce = choices.zero < 2 ? sum(of_dense(shape)).algorithm : halves(of_dense(shape)).algorithm;
-    const Passed through = passed(choices, stages);
+    const Passed through = passed(choices, stages, By::all);
     const double busy = through.seconds;
     // A stage ends before the first one by the backward passes that its last micro-batch has before it.
     double ahead = 0, tail = 0;

@@ -22,11 +22,12 @@ struct Estimate {
 };
 
 /// An estimate, no bound. m micro-batches go through stages of t_s each and c chunks: m max(t) + (sum(t) - max(t)) / c
-/// (Narayanan et al. 2021). They follow each other at the pace of the slowest stage, or of what its c chunks hand on,
-/// or of the way of a micro-batch around all chunks and back over the number that may be on it. To that come messages
-/// at both ends, the sums of gradients that are left behind the last backward pass (all of them where they do not
-/// overlap; with ZeRO 3 what is left behind all passes), and the updates. Not in it: waits between unlike stages, and
-/// links that axes share. How far it is off is measured by each search (Counts) and said in docs/search.md.
+/// (Narayanan et al. 2021), of unlike chunks the longest of each stage. They follow each other at the pace of the
+/// slowest stage, or of what its c chunks hand on, or of the way of a micro-batch around all chunks and back over the
+/// number that may be on it. To that come messages at both ends, the sums of gradients that are left behind the last
+/// backward pass (all of them where they do not overlap; with ZeRO 3 what is left behind all passes), and the updates.
+/// Not in it: waits between unlike stages, and links that axes share. How far it is off is measured by each search
+/// (Counts) and said in docs/search.md.
 class Screen {
 public:
     /// `job`: precision, optimizer and global batch; devices are the choices'. The copies that a framework makes of its
@@ -53,7 +54,8 @@ private:
     };
     struct Cell {
         std::optional<LayerCosts> costs;
-        std::map<std::pair<std::int64_t, int>, Ways> ways;  // by stages and chunks
+        std::map<std::pair<std::int64_t, int>, Ways> ways;                  // by stages and chunks
+        std::map<std::size_t, std::vector<std::vector<std::size_t>>> cuts;  // by pieces
     };
     /// What is sent on one mesh, looked up when it is first needed.
     struct Lines {
@@ -84,10 +86,16 @@ private:
         double seconds = 0, computed = 0;  // the latter if nothing that is handed on took time
         std::vector<double> hops{};        // of the first chunks, behind each stage
     };
-    Passed passed(const Choices& choices, const std::vector<Stage>& stages);
+    /// With what stages compute and send inside layers, or by what schedules know of it when they are cut.
+    enum class By { all, balance };
+    Passed passed(const Choices& choices, const std::vector<Stage>& stages, By by);
     static double passes(const Choices& choices, const Pipe& pipe);
-    /// Of the ways to cut stages that through which all micro-batches go soonest.
-    const std::vector<Stage>& fastest(const Choices& choices, const LayerCosts& costs, Ways& ways);
+    /// Of the ways to cut stages that through which all micro-batches go soonest, as a schedule sees them.
+    const std::vector<Stage>& fastest(const Choices& choices, const Sharing& sharing, const LayerCosts& costs,
+                                      Ways& ways);
+    /// Cuts by what pieces hand on, found once for all that is computed again, in the cell in which nothing is.
+    const std::vector<std::vector<std::size_t>>& cuts(Sharing sharing, std::int64_t micro_batch,
+                                                      const LayerCosts& costs, std::size_t pieces);
     double step(Choices& choices, const std::vector<Stage>& stages, double update_s);
     double exposed(const Choices& choices, const Stage& stage, double busy);
     double memory(const Choices& choices, const std::vector<Stage>& stages) const;

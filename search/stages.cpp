@@ -122,33 +122,6 @@ std::vector<std::size_t> cut_by_bytes(const std::vector<double>& costs, const st
     return ends;
 }
 
-/// With pieces costlier than the costliest of `first`, that each hand on less than the cuts before: at most five, as
-/// the last is known first.
-std::vector<std::vector<std::size_t>> cuts_by_bytes(const LayerCosts& costs, const std::vector<std::size_t>& first) {
-    constexpr std::array more{0.01, 0.03, 0.1, 0.3, 1.0};
-    constexpr double most = 3;
-    const std::vector<double> handed = handed_at(costs);
-    const double least = costliest(costs.balanced_s, first);
-    const auto within = [&](double share) {
-        return cut_by_bytes(costs.balanced_s, handed, first.size(), least * (1 + share));
-    };
-    std::vector<std::vector<std::size_t>> cuts;
-    std::vector<std::size_t> last = within(most);
-    const double fewest = sum_of(handed, last) * 1.001;
-    double bytes = sum_of(handed, first);
-    for (const double share : more) {
-        if (bytes <= fewest) return cuts;
-        std::vector<std::size_t> other = within(share);
-        if (other.empty()) continue;
-        const double less = sum_of(handed, other);
-        if (less >= bytes * 0.999) continue;
-        bytes = less;
-        cuts.push_back(std::move(other));
-    }
-    if (bytes > fewest) cuts.push_back(std::move(last));
-    return cuts;
-}
-
 /// Buckets that the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that
 /// fills a bucket closes it, however much it adds (schedule/methods/buckets.cpp).
 double buckets_of(const std::vector<double>& weights, std::size_t begin, std::size_t end, double full) {
@@ -162,7 +135,9 @@ double buckets_of(const std::vector<double>& weights, std::size_t begin, std::si
     return buckets;
 }
 
-std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_t>& ends, std::int64_t stages) {
+}  // namespace
+
+std::vector<Stage> stages_of(const LayerCosts& costs, const std::vector<std::size_t>& ends, std::int64_t stages) {
     std::vector<double> dense(costs.weights);
     std::ranges::transform(dense, costs.expert_weights, dense.begin(), std::minus{});
     std::vector<Stage> made(static_cast<std::size_t>(stages));
@@ -174,6 +149,8 @@ std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_
         stage.forward_s += between(costs.forward_s);
         stage.backward_s += between(costs.backward_s);
         stage.longest_piece_s = std::max(stage.longest_piece_s, between(costs.forward_s) + between(costs.backward_s));
+        stage.balanced_s += between(costs.balanced_s);
+        stage.longest_balanced_s = std::max(stage.longest_balanced_s, between(costs.balanced_s));
         stage.weights += between(costs.weights);
         stage.expert_weights += between(costs.expert_weights);
         stage.buckets += buckets_of(dense, begin, end, costs.bucket_weights);  // which end where a chunk does
@@ -196,19 +173,36 @@ std::vector<Stage> made_of(const LayerCosts& costs, const std::vector<std::size_
     return made;
 }
 
-}  // namespace
-
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks) {
     const auto pieces = static_cast<std::size_t>(stages * chunks);
     if (pieces > working(costs)) return {};
-    return made_of(costs, cut(costs.balanced_s, pieces), stages);
+    return stages_of(costs, cut(costs.balanced_s, pieces), stages);
 }
 
-std::vector<std::vector<Stage>> stages_by_bytes(const LayerCosts& costs, std::int64_t stages, int chunks) {
-    std::vector<std::vector<Stage>> ways;
-    for (const auto& ends : cuts_by_bytes(costs, cut(costs.balanced_s, static_cast<std::size_t>(stages * chunks))))
-        ways.push_back(made_of(costs, ends, stages));
-    return ways;
+std::vector<std::vector<std::size_t>> cuts_by_bytes(const LayerCosts& costs, std::size_t pieces) {
+    constexpr std::array more{0.01, 0.03, 0.1, 0.3, 1.0};
+    constexpr double most = 3;
+    const std::vector<std::size_t> first = cut(costs.balanced_s, pieces);
+    const std::vector<double> handed = handed_at(costs);
+    const double least = costliest(costs.balanced_s, first);
+    const auto within = [&](double share) {
+        return cut_by_bytes(costs.balanced_s, handed, pieces, least * (1 + share));
+    };
+    std::vector<std::vector<std::size_t>> cuts;
+    std::vector<std::size_t> last = within(most);
+    const double fewest = sum_of(handed, last) * 1.001;
+    double bytes = sum_of(handed, first);
+    for (const double share : more) {
+        if (bytes <= fewest) return cuts;
+        std::vector<std::size_t> other = within(share);
+        if (other.empty()) continue;
+        const double less = sum_of(handed, other);
+        if (less >= bytes * 0.999) continue;
+        bytes = less;
+        cuts.push_back(std::move(other));
+    }
+    if (bytes > fewest) cuts.push_back(std::move(last));
+    return cuts;
 }
 
 }  // namespace rehearse::search

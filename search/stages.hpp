@@ -12,6 +12,8 @@ namespace rehearse::search {
 struct Stage {
     double forward_s = 0, backward_s = 0;  // of one micro-batch
     double longest_piece_s = 0;            // both, of the longest of its chunks
+    double balanced_s = 0;                 // LayerCosts::balanced_s, by which schedules choose where to cut
+    double longest_balanced_s = 0;         // of the longest of its chunks
     double weights = 0;                    // elements
     double expert_weights = 0;             // of these
     double buckets = 0;                    // of gradients of what is no expert, and of experts
@@ -28,8 +30,12 @@ struct Stage {
 /// than pieces.
 std::vector<Stage> stages_of(const LayerCosts& costs, std::int64_t stages, int chunks);
 
-/// Those cut to hand on less, with pieces at most 1, 3, 10, 30, 100 and 300 % costlier: schedules take the fastest of
-/// such cuts (schedule/cuts.hpp). For numbers of stages and chunks of which `stages_of` has stages.
-std::vector<std::vector<Stage>> stages_by_bytes(const LayerCosts& costs, std::int64_t stages, int chunks);
+/// Where layers may be cut instead, so that pieces hand on less and are at most 1, 3, 10, 30, 100 and 300 % costlier:
+/// schedules take the fastest of such cuts (schedule/cuts.hpp). It is the same whatever is computed again. For numbers
+/// of pieces of which `stages_of` has stages.
+std::vector<std::vector<std::size_t>> cuts_by_bytes(const LayerCosts& costs, std::size_t pieces);
+
+/// Stages of pieces that end there.
+std::vector<Stage> stages_of(const LayerCosts& costs, const std::vector<std::size_t>& ends, std::int64_t stages);
 
 }  // namespace rehearse::search
