@@ -124,6 +124,10 @@ void add_software(Figures& figures, const Software& software) {
     figures.add(of, "kernels of a product", software.dense_kernels);
     figures.add(of, "kernels of attention", software.attention_kernels);
     figures.add(of, "kernels of the loss", software.loss_kernels);
+    figures.add(of, "passes of RMS normalization", software.modules.rms);
+    figures.add(of, "passes of RMS normalization backward", software.modules.rms_backward);
+    figures.add(of, "passes of a rotary embedding", software.modules.rotary);
+    figures.add(of, "passes of a rotary embedding backward", software.modules.rotary_backward);
 }
 
 void add_messaging(Figures& figures, const char* where, const Messaging& messaging) {

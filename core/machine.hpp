@@ -78,6 +78,13 @@ enum class FusedKernel {
 };
 std::string_view to_string(FusedKernel kernel);
 
+/// Of modules that a framework computes operator by operator, each a kernel: how many times the bytes of one fused
+/// kernel these move in 16 bits. Without a source: it has the fused kernel.
+struct ModulePasses {
+    Sourced<double> rms, rms_backward;        // RMS normalization, in f32 between casts
+    Sourced<double> rotary, rotary_backward;  // rotary embedding of queries or keys
+};
+
 /// How a framework drives its devices: what differs between two programs on the same card (models/software.toml). Of a
 /// machine whose devices are priced by tiles; their TileModel holds these figures beside those of the chip.
 struct Software {
@@ -94,6 +101,7 @@ struct Software {
     Sourced<Seconds> issue;       // what the host takes for one kernel; without a source: as long as its launch
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
     FusedKernel attention_kernel = FusedKernel::library;             // where its scores never cross memory
+    ModulePasses modules;
 };
 
 enum class VertexKind {

@@ -50,6 +50,8 @@ constexpr std::array words{
     FrameworkWord{"lamb_passes", "the same of LAMB"},
     FrameworkWord{"update_rate", "of these: read and written, where not all cores of the device do it"},
     FrameworkWord{"bucket_copies", "of gradients between their tensors and the buffer that ranks sum, a step"},
+    FrameworkWord{"gather_copies", "passes over weights that are gathered from shards, beside each gather"},
+    FrameworkWord{"scatter_copies", "the same over gradients, beside each sum whose results are shards"},
     FrameworkWord{"update", "after-sums: weights are updated when all gradients have been summed, none earlier"},
     FrameworkWord{"transport", "sockets: ranks of processors talk as calibrate --transport sockets measures it"},
     FrameworkWord{"loader", "of samples, as predict --loader has it"},

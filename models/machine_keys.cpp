@@ -110,6 +110,12 @@ constexpr std::array software{
                "where it is fused: `library` (of the chip's generation; the default), `flash` (FlashAttention-2) or "
                "`triton`"},
     MachineKey{"loss_kernels", "number", "that the loss launches"},
+    MachineKey{"rms_passes", "number",
+               "times the bytes of one fused kernel that RMS normalization moves forward, operator by operator in 16 "
+               "bits; without it: one fused kernel"},
+    MachineKey{"rms_backward_passes", "number", "the same of its backward pass"},
+    MachineKey{"rotary_passes", "number", "the same of a rotary embedding"},
+    MachineKey{"rotary_backward_passes", "number", "the same of its backward pass"},
     source,
 };
 constexpr std::array collectives{

@@ -130,6 +130,24 @@ Seconds copied(const Problem& update, const DeviceClass& device, double times) {
     return times * 2 * elements * size_of(update.type) / device.memory_bandwidth.value;
 }
 
+// What the copies of a bucket's weights and gradients take in a step that gathers the former from shards and leaves the
+// latter in shards; they are counted where the bucket is updated.
+Seconds copied_beside_shards(const Update& update, const RankClass& rank_class, const DeviceClass& device,
+                             const Copies& copies) {
+    Bytes moved{};
+    for (const Step& step : rank_class.steps) {
+        const auto* message = std::get_if<Communicate>(&step.action);
+        if (message == nullptr || !message->of_bucket() || message->bucket() != update.bucket) continue;
+        if (message->content != Content::usual) continue;
+        const double passes = message->kind == CollectiveKind::all_gather       ? copies.gathered
+                              : message->kind == CollectiveKind::reduce_scatter ? copies.scattered
+                                                                                : 0;
+        moved += passes * static_cast<double>(message->elements) * size_of(message->type);
+    }
+    const double share = device.tiles ? device.tiles->memory.value : 1;
+    return moved / (device.memory_bandwidth.value * share);
+}
+
 // What statistics of the gradients of a bucket take: each operator as long as its issue, or as its part of the
 // gradients takes to cross memory.
 Seconds counted(const Update& update, bool shared, const RankClass& rank_class, const DeviceClass& device,
@@ -209,6 +227,7 @@ Machine with_passes(Machine machine, const Software& passes) {
         tiles.masked_passes = passes.masked_passes;
         tiles.loss_passes = passes.loss_passes;
         tiles.attention_kernel = passes.attention_kernel;
+        tiles.modules = passes.modules;
         device.tiles = std::make_shared<const TileModel>(std::move(tiles));
     }
     return machine;
@@ -247,7 +266,7 @@ Machine priced(Machine machine, const Schedule& schedule, const Framework& frame
             if (prices.contains(name)) return;
             const Price alone = with_overheads(price(problem, device), problem, device, framework);
             Price known = alone;
-            if (summed) known.time += copied(problem, device, framework.bucket_copies);
+            if (summed) known.time += copied(problem, device, framework.copies.buckets);
             known.time += beside;
             known = with_basis(std::move(known), alone);
             prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source, known.basis});
@@ -259,7 +278,9 @@ Machine priced(Machine machine, const Schedule& schedule, const Framework& frame
                 const bool summed = summed_before(step, schedule, rank_class);
                 const auto* update = std::get_if<Update>(&step.action);
                 add(*problem, summed,
-                    update == nullptr ? Seconds{} : counted(*update, summed, rank_class, device, framework));
+                    update == nullptr ? Seconds{}
+                                      : counted(*update, summed, rank_class, device, framework) +
+                                            copied_beside_shards(*update, rank_class, device, framework.copies));
             }
         }
         device.measured = std::move(prices);

@@ -43,6 +43,18 @@ struct Statistics {
 /// Returns what a profile says of them. InputError for less than 0.
 Statistics statistics_of(const models::FrameworkProfile& profile);
 
+/// How often a framework reads or writes what ranks share out or sum, beside the messages themselves.
+struct Copies {
+    double buckets = 0;    // a gradient is copied into its bucket's buffer or back, a step: read and written each time
+    double gathered = 0;   // passes over weights that were gathered from shards, each time, in the type of the messages
+    double scattered = 0;  // ... over gradients before each sum whose results are shards, in the type of the messages
+    auto operator<=>(const Copies&) const = default;
+    Copies operator*(double factor) const { return {buckets * factor, gathered * factor, scattered * factor}; }
+};
+
+/// Returns what a profile says of them. InputError for less than 0.
+Copies copies_of(const models::FrameworkProfile& profile);
+
 /// What a framework adds to the prices of operators.
 ///
 /// Large: one member for each setting of a framework's file.
@@ -57,7 +69,7 @@ struct Framework {
                                             // updated; absent: one kernel for all
     Bandwidth update_rate{};                // of these passes, where one core makes them; 0: of the whole device
     std::optional<Software> passes{};       // values cross memory as often as under it; absent: under the machine's own
-    double bucket_copies = 0;               // of a bucket's gradients, into its buffer and back, where ranks share them
+    Copies copies{};                        // of weights and gradients that ranks share
     bool update_after_sums = false;         // no weight is updated before all gradients have been summed
     bool sockets = false;                   // its ranks talk over sockets, which calibrate --transport sockets measures
     HostIssue issue{};                      // of an operator by the host: kernels come no faster
@@ -67,7 +79,7 @@ struct Framework {
     double error = framework_error;  // between it and others, of a step
     bool plain() const {
         return !channels_first && !channels_last_turned && transforms && !workspace && !dense_gradients &&
-               !dilated_in_batches && !update_passes && bucket_copies == 0 && issue == HostIssue{} &&
+               !dilated_in_batches && !update_passes && copies == Copies{} && issue == HostIssue{} &&
                statistics == Statistics{};
     }
 };

@@ -12,6 +12,19 @@
 
 namespace rehearse::predict {
 
+namespace {
+
+// Returns what a setting says, 0 where there is none. InputError for less than 0.
+double count_of(const models::FrameworkProfile& profile, std::string_view setting) {
+    const std::string value = profile.value(setting);
+    if (value.empty()) return 0;
+    const double read = parse_number(value, setting);
+    if (!(read >= 0)) throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
+    return read;
+}
+
+}  // namespace
+
 bool is_layout(std::string_view layout) { return layout.empty() || layout == "nchw" || layout == "nhwc-turned"; }
 
 void set_layout(Framework& framework, std::string_view layout) {
@@ -46,15 +59,12 @@ HostIssue issue_of(const models::FrameworkProfile& profile) {
 }
 
 Statistics statistics_of(const models::FrameworkProfile& profile) {
-    const auto operators = [&](std::string_view setting) {
-        const std::string value = profile.value(setting);
-        if (value.empty()) return 0.0;
-        const double read = parse_number(value, setting);
-        if (!(read >= 0))
-            throw InputError(fmt::format("framework {}: {} '{}' is below 0", profile.name, setting, value));
-        return read;
-    };
-    return {operators("statistics"), operators("statistics_shared")};
+    return {count_of(profile, "statistics"), count_of(profile, "statistics_shared")};
+}
+
+Copies copies_of(const models::FrameworkProfile& profile) {
+    return {count_of(profile, "bucket_copies"), count_of(profile, "gather_copies"),
+            count_of(profile, "scatter_copies")};
 }
 
 MemoryHabits memory_habits_of(const models::FrameworkProfile& profile) {
@@ -111,11 +121,7 @@ Framework framework_of(const models::FrameworkProfile& profile, Optimizer optimi
         if (framework.update_rate <= Bandwidth{})
             throw InputError(fmt::format("framework {}: update_rate '{}' is not above 0", profile.name, rate));
     }
-    if (const std::string copies = profile.value("bucket_copies"); !copies.empty()) {
-        framework.bucket_copies = parse_number(copies, "bucket_copies");
-        if (!(framework.bucket_copies >= 0))
-            throw InputError(fmt::format("framework {}: bucket_copies '{}' is below 0", profile.name, copies));
-    }
+    framework.copies = copies_of(profile);
     const std::string update = profile.value("update");
     if (!update.empty() && update != "after-sums")
         throw InputError(fmt::format("framework {}: update '{}' is not after-sums", profile.name, update));

@@ -103,9 +103,10 @@ double LanguageBlock::feed_forward(Work& work, double rows, double width, double
 
 // Values that cross memory for normalizations, sums and rotations in the forward pass. Megatron's kernels are fused: a
 // block's rows eight times. PyTorch compiled: two normalizations read and write and the sums between, nine; one by one
-// in f32, 22 values of 16 bits. torchtitan rotates queries and keys as complex f32, which is not compiled: 20 bytes a
-// value; keys and values are copied for all heads. With Transformer Engine's normalizations and rotations two sums are
-// left that read two rows and write one each.
+// 22 values of 16 bits; with RMS normalization in f32 (gated models) 36 bytes a value of each of two and three values
+// of each of two sums (models/software.toml). torchtitan rotates queries and keys as complex f32, which is not
+// compiled: 20 bytes a value; keys and values are copied for all heads. With Transformer Engine's normalizations and
+// rotations two sums are left that read two rows and write one each.
 double LanguageBlock::between_products(double own_rows, double rotated) const {
     if (!p_.is_pytorch()) return 8 * own_rows + rotated;
     if (p_.library_norms) return 10 * own_rows + rotated;
@@ -113,7 +114,8 @@ double LanguageBlock::between_products(double own_rows, double rotated) const {
     const double d = tokens_ * number(m_.head_size);
     const double rotation = p_.software == LanguageSoftware::pytorch ? 10 * (heads + key_heads) * d : rotated;
     const double copied = m_.key_heads < m_.heads ? 2 * (heads + key_heads) * d : 0;
-    return (p_.compiled ? 9 : 22) * own_rows + rotation + copied;
+    const double one_by_one = m_.gated ? 42 : 22;
+    return (p_.compiled ? 9 : one_by_one) * own_rows + rotation + copied;
 }
 
 Passes LanguageBlock::with_recomputation(const Work& work, Passes between) const {

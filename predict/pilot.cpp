@@ -36,7 +36,7 @@ sim::Options with(const Setup& setup, const Anchor& anchor) {
 // The step of a setup with what pilots say. Copies are in prices that a simulator has made once: with them, another
 // one.
 Seconds step_with(const Setup& setup, sim::Simulator& simulator, const Anchor& anchor) {
-    if (setup.framework.bucket_copies == 0) return simulator.step(with(setup, anchor));
+    if (setup.framework.copies == Copies{}) return simulator.step(with(setup, anchor));
     const Setup here = anchored(setup, anchor);
     return sim::Simulator{here.schedule, here.simulated()}.step(here.options);
 }
@@ -185,10 +185,10 @@ Anchors fitted(const std::vector<MeasuredSetup>& pilots) {
 
 Setup anchored(Setup setup, const Anchor& anchor) {
     setup.options = with(setup, anchor);
-    if (setup.framework.bucket_copies > 0) {
+    if (setup.framework.copies != Copies{}) {
         const double before = setup.anchor ? setup.anchor->computation : 1;
         Framework framework = setup.framework;
-        framework.bucket_copies /= before * anchor.computation;
+        framework.copies = framework.copies * (1 / (before * anchor.computation));
         setup.priced = priced(setup.machine, setup.schedule, framework);
     }
     setup.anchor = anchor;

@@ -28,6 +28,7 @@ struct TileModel {
     Sourced<Seconds> issue;
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;
     FusedKernel attention_kernel = FusedKernel::library;
+    ModulePasses modules;
     /// Comes before the device's price model where both know a problem: the model was transferred from another chip.
     bool before_model = false;
     double error = 0;  // relative error of a price, one standard deviation

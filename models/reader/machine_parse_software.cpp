@@ -57,6 +57,9 @@ Software figures(Reader reader) {
     software.attention_kernels = reader.figure<double>("attention_kernels");
     software.loss_kernels = reader.figure<double>("loss_kernels");
     software.attention_kernel = fused_kernel(reader);
+    software.modules = {
+        reader.figure_if_given<double>("rms_passes"), reader.figure_if_given<double>("rms_backward_passes"),
+        reader.figure_if_given<double>("rotary_passes"), reader.figure_if_given<double>("rotary_backward_passes")};
     reader.done();
     return software;
 }

@@ -72,6 +72,10 @@ inline void expect_equal(const Software& a, const Software& b) {
     }
     expect_equal(a.issue, b.issue, "issue");
     EXPECT_EQ(a.attention_kernel, b.attention_kernel);
+    for (const auto figure :
+         {&ModulePasses::rms, &ModulePasses::rms_backward, &ModulePasses::rotary, &ModulePasses::rotary_backward}) {
+        expect_equal(a.modules.*figure, b.modules.*figure, "modules");
+    }
 }
 
 inline void expect_equal(const NodeKind& a, const NodeKind& b) {

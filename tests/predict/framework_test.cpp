@@ -83,7 +83,7 @@ TEST(Basis, OfAPricedMachineIsThatOfEachPrice) {
     const Network network = models::load_network("lenet5");
     const Schedule schedule =
         schedule::make_schedule(network, machine, schedule::parse_plan("data"), {.devices = 2, .batch_per_device = 32});
-    const Machine with = priced(machine, schedule, {.bucket_copies = 2});
+    const Machine with = priced(machine, schedule, {.copies = {.buckets = 2}});
     for (const Step& step : schedule.classes.front().steps) {
         const Problem* problem = problem_of(step);
         if (problem == nullptr) continue;

@@ -82,7 +82,7 @@ TEST(Pilots, AnchorAllOtherPoints) {
 TEST(Pilots, LeaveCopiesOfGradientsAsTheyAre) {
     const Point one = point_on(1), two = point_on(2);
     Job job = two_layers({2});
-    job.framework.bucket_copies = 2000;  // far above rounding
+    job.framework.copies.buckets = 2000;  // far above rounding
     job.pilots = {{.devices = 1, .step = 3.0 * one.figures.time.step}};
     const Prediction prediction = predict(job);
     ASSERT_NEAR(prediction.points[0].anchor->computation, 3, 3e-3);

@@ -156,7 +156,7 @@ TEST(Predict, AFrameworkCopiesGradientsIntoItsBuckets) {
     Job job = summit_job("lenet5", {1, 2});
     job.plan = schedule::parse_plan("data:overlap=off:bucket=1GB:first=1GB");
     const Seconds one = step_of(setup_of(job, 1)).time, two = step_of(setup_of(job, 2)).time;
-    job.framework.bucket_copies = 2000;  // far above rounding
+    job.framework.copies.buckets = 2000;  // far above rounding
     EXPECT_EQ(step_of(setup_of(job, 1)).time, one) << "nobody to share with";
     const double bytes = 2000.0 * 2 * 4 * static_cast<double>(parameters(job.network));
     const double longer = slowest_of(2) * beside(2);  // the slower card of two, beside the other

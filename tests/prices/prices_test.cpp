@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/rotary.hpp"
 #include "prices/nearest_samples.hpp"
 #include "prices/roofline.hpp"
 #include "prices/tile_model.hpp"
@@ -206,6 +207,32 @@ TEST(Tiles, MoveValuesLessOftenInF32) {
     EXPECT_NEAR(times(1.2), 1.2, 1e-9);
     EXPECT_NEAR(times(2.32), 1.46, 1e-9);
     EXPECT_NEAR(times(4.64), 2.92, 1e-9);
+}
+
+// A module that the framework computes operator by operator moves the bytes of one kernel as often as is counted; in
+// f32 RMS normalization casts nothing. Layer normalization, which is one kernel, is none of them.
+TEST(Tiles, MoveModulesOperatorByOperator) {
+    DeviceClass device = tiled();
+    device.peak[DataType::f32] = {10_TFLOPS, "sheet"};
+    const Normalization rms{{1024, 4096}, 1024, 4096, 0, 1, false, 1e-5};
+    const Elementwise rotary = rehearse::rotary({1024, 4096}, {128, 128}, 32, {});
+    const auto time = [&](const Op& op, Pass pass, DataType type) {
+        return price({op, pass, 1, type}, device).time.value / (1024 * 4096 * size_of(type).value / 500e9);
+    };
+    const double fused = time(rms, Pass::forward, DataType::f16);
+    TileModel model = *device.tiles;
+    model.modules = {{9, "counted"}, {15, "counted"}, {5, "counted"}, {7, "counted"}};
+    device.tiles = std::make_shared<const TileModel>(model);
+    EXPECT_NEAR(time(rms, Pass::forward, DataType::f16), 9 * 2, 0.02);
+    EXPECT_NEAR(time(rms, Pass::backward_data, DataType::f16), 15 * 3, 0.02);
+    EXPECT_NEAR(time(rms, Pass::forward, DataType::f32), 3.5 * 2, 0.02);
+    EXPECT_NEAR(time(rms, Pass::backward_data, DataType::f32), 7.5 * 3, 0.02);
+    EXPECT_NEAR(time(rotary, Pass::forward, DataType::f16), 5 * 2, 0.02);
+    EXPECT_NEAR(time(rotary, Pass::backward_data, DataType::f16), 7 * 2, 0.02);
+    EXPECT_LT(fused, 3);
+    Normalization centred = rms;
+    centred.centred = true;
+    EXPECT_LT(time(centred, Pass::forward, DataType::f16), 3);
 }
 
 // Fused attention that a program keeps after all crosses memory as in programs of 2021, six and a half times.
