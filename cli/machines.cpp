@@ -124,6 +124,7 @@ void add_software(Figures& figures, const Software& software) {
     figures.add(of, "kernels of a product", software.dense_kernels);
     figures.add(of, "kernels of attention", software.attention_kernels);
     figures.add(of, "kernels of the loss", software.loss_kernels);
+    figures.add(of, "kernels of a mixture of experts beside its products", software.mixture_kernels);
     figures.add(of, "passes of RMS normalization", software.modules.rms);
     figures.add(of, "passes of RMS normalization backward", software.modules.rms_backward);
     figures.add(of, "passes of a rotary embedding", software.modules.rotary);

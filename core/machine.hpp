@@ -100,8 +100,14 @@ struct Software {
     Sourced<double> loss_passes;  // how many times the classes' scores do, forward and again backward
     Sourced<Seconds> issue;       // what the host takes for one kernel; without a source: as long as its launch
     Sourced<double> dense_kernels, attention_kernels, loss_kernels;  // of one pass of each; other operators have one
-    FusedKernel attention_kernel = FusedKernel::library;             // where its scores never cross memory
+    /// Of a mixture of experts, forward, beside its products: its router, what counts, sends and sorts rows. Twice as
+    /// many backward. Without a source: two.
+    Sourced<double> mixture_kernels;
+    FusedKernel attention_kernel = FusedKernel::library;  // where its scores never cross memory
     ModulePasses modules;
+    /// Whether the host issues operators without waiting for the device, so that a step waits for it only where all
+    /// that was issued is over; else each operator takes as long as its issue at least.
+    bool issues_ahead = false;
 };
 
 enum class VertexKind {

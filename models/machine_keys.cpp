@@ -104,12 +104,17 @@ constexpr std::array software{
     MachineKey{"masked_passes", "number", "of these, what a causal mask saves forward; twice that backward"},
     MachineKey{"loss_passes", "number", "times that the loss's scores do"},
     MachineKey{"issue", "time", "that the host takes for a kernel; without it a kernel takes its launch"},
+    MachineKey{"issues_ahead", "true or false",
+               "whether the host goes on while the device computes, so that only what it has not issued is waited for"},
     MachineKey{"dense_kernels", "number", "that a dense layer launches"},
     MachineKey{"attention_kernels", "number", "that attention launches"},
     MachineKey{"attention_kernel", "name",
                "where it is fused: `library` (of the chip's generation; the default), `flash` (FlashAttention-2) or "
                "`triton`"},
     MachineKey{"loss_kernels", "number", "that the loss launches"},
+    MachineKey{
+        "mixture_kernels", "number",
+        "that a mixture of experts launches forward beside its products, twice as many backward; without it two"},
     MachineKey{"rms_passes", "number",
                "times the bytes of one fused kernel that RMS normalization moves forward, operator by operator in 16 "
                "bits; without it: one fused kernel"},

@@ -117,60 +117,6 @@ Price multiplied(const Price& known, const Problem& problem, const DeviceClass& 
     return dense;
 }
 
-// Whether the gradients of the weights that this step updates have been summed over ranks.
-bool summed_before(const Step& step, const Schedule& schedule, const RankClass& rank_class) {
-    const auto* update = std::get_if<Update>(&step.action);
-    if (update == nullptr) return false;
-    const Bucket& bucket = rank_class.part.buckets[static_cast<std::size_t>(int{update->bucket})];
-    return bucket.axis >= 0 && size_of(schedule.mesh, bucket.axis) > 1;
-}
-
-Seconds copied(const Problem& update, const DeviceClass& device, double times) {
-    const double elements = static_cast<double>(updated(update.op).value_or(0));
-    return times * 2 * elements * size_of(update.type) / device.memory_bandwidth.value;
-}
-
-// What the copies of a bucket's weights and gradients take in a step that gathers the former from shards and leaves the
-// latter in shards; they are counted where the bucket is updated.
-Seconds copied_beside_shards(const Update& update, const RankClass& rank_class, const DeviceClass& device,
-                             const Copies& copies) {
-    Bytes moved{};
-    for (const Step& step : rank_class.steps) {
-        const auto* message = std::get_if<Communicate>(&step.action);
-        if (message == nullptr || !message->of_bucket() || message->bucket() != update.bucket) continue;
-        if (message->content != Content::usual) continue;
-        const double passes = message->kind == CollectiveKind::all_gather       ? copies.gathered
-                              : message->kind == CollectiveKind::reduce_scatter ? copies.scattered
-                                                                                : 0;
-        moved += passes * static_cast<double>(message->elements) * size_of(message->type);
-    }
-    const double share = device.tiles ? device.tiles->memory.value : 1;
-    return moved / (device.memory_bandwidth.value * share);
-}
-
-// What statistics of the gradients of a bucket take: each operator as long as its issue, or as its part of the
-// gradients takes to cross memory.
-Seconds counted(const Update& update, bool shared, const RankClass& rank_class, const DeviceClass& device,
-                const Framework& framework) {
-    const double operators = shared ? framework.statistics.shared : framework.statistics.alone;
-    if (operators == 0) return Seconds{};
-    double tensors = 0;
-    const rehearse::Part& part = rank_class.part;
-    for (const int layer : part.buckets[static_cast<std::size_t>(int{update.bucket})].layers)
-        tensors += static_cast<double>(weights(part.network.layers[static_cast<std::size_t>(layer)].op).size());
-    const double elements = static_cast<double>(updated(update.problem.op).value_or(0));
-    const Seconds crossing = 1.4 * elements * size_of(update.problem.type) / device.memory_bandwidth.value;
-    return operators * std::max(tensors * framework.issue.other.time, crossing);
-}
-
-// What was measured is no longer what it was once a framework has added to it, or taken away.
-Price with_basis(Price price, const Price& plain) {
-    if (price.time == plain.time) return price;
-    price.basis = Basis::modelled;
-    if (price.source == plain.source) price.source = fmt::format("with what the framework adds: {}", plain.source);
-    return price;
-}
-
 }  // namespace
 
 const Issue& HostIssue::of(const Op& op) const {
@@ -228,9 +174,18 @@ Machine with_passes(Machine machine, const Software& passes) {
         tiles.loss_passes = passes.loss_passes;
         tiles.attention_kernel = passes.attention_kernel;
         tiles.modules = passes.modules;
+        tiles.mixture_kernels = passes.mixture_kernels;
+        tiles.issues_ahead = passes.issues_ahead;
         device.tiles = std::make_shared<const TileModel>(std::move(tiles));
     }
     return machine;
+}
+
+Price with_basis(Price price, const Price& plain) {
+    if (price.time == plain.time) return price;
+    price.basis = Basis::modelled;
+    if (price.source == plain.source) price.source = fmt::format("with what the framework adds: {}", plain.source);
+    return price;
 }
 
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework) {
@@ -256,36 +211,6 @@ Price with_overheads(Price price, const Problem& problem, const DeviceClass& dev
     if (has_pass(problem.op, problem.pass) && issue.time > price.time)
         return {issue.time, issue.error, fmt::format("the host's issue: {}", issue.source), Basis::modelled};
     return with_basis(std::move(price), plain);
-}
-
-Machine priced(Machine machine, const Schedule& schedule, const Framework& framework) {
-    for (DeviceClass& device : machine.classes) {
-        std::map<std::string, Measured> prices;
-        const auto add = [&](const Problem& problem, bool summed, Seconds beside) {
-            std::string name = to_string(problem);
-            if (prices.contains(name)) return;
-            const Price alone = with_overheads(price(problem, device), problem, device, framework);
-            Price known = alone;
-            if (summed) known.time += copied(problem, device, framework.copies.buckets);
-            known.time += beside;
-            known = with_basis(std::move(known), alone);
-            prices.emplace(std::move(name), Measured{known.time, known.error, 1, known.source, known.basis});
-        };
-        for (const RankClass& rank_class : schedule.classes) {
-            for (const Step& step : rank_class.steps) {
-                const Problem* problem = problem_of(step);
-                if (problem == nullptr) continue;
-                const bool summed = summed_before(step, schedule, rank_class);
-                const auto* update = std::get_if<Update>(&step.action);
-                add(*problem, summed,
-                    update == nullptr ? Seconds{}
-                                      : counted(*update, summed, rank_class, device, framework) +
-                                            copied_beside_shards(*update, rank_class, device, framework.copies));
-            }
-        }
-        device.measured = std::move(prices);
-    }
-    return machine;
 }
 
 }  // namespace rehearse::predict

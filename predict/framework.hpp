@@ -111,12 +111,20 @@ Machine for_network(Machine machine, const Network& network);
 /// by tiles.
 Machine with_passes(Machine machine, const Software& passes);
 
+/// Returns a price that something has been added to, or taken from, since it was `plain`: it is no longer measured.
+Price with_basis(Price price, const Price& plain);
+
 /// Returns what the framework makes of the price of a problem: where its host takes longer to issue the kernel, that
 /// time and the host's own error and source; what it makes longer or shorter otherwise is modelled.
 Price with_overheads(Price price, const Problem& problem, const DeviceClass& device, const Framework& framework);
 
+/// Whether a host issues operators ahead of its device (Software::issues_ahead).
+bool issues_ahead(const Machine& machine);
+
 /// Returns the machine with every problem of the schedule at the framework's price; updates of weights that ranks share
-/// with the copies of their gradients, each of which reads and writes them at the device's memory bandwidth.
+/// with the copies of their gradients, each of which reads and writes them at the device's memory bandwidth. Where the
+/// host issues ahead, a problem takes what it adds in the mean to the time at which the device is done: nothing waits
+/// for the host while earlier operators compute.
 Machine priced(Machine machine, const Schedule& schedule, const Framework& framework);
 
 }  // namespace rehearse::predict

@@ -86,7 +86,8 @@ Setup setup_of(const Job& job, std::int64_t devices) {
     add_input(setup.schedule, setup.conditions, setup.machine);
     if (job.framework.passes) setup.machine = with_passes(std::move(setup.machine), *job.framework.passes);
     if (!job.plan.keep_attention.value_or(true)) setup.machine = with_fused_attention(std::move(setup.machine));
-    if (!job.framework.plain()) setup.priced = priced(setup.machine, setup.schedule, job.framework);
+    if (!job.framework.plain() || issues_ahead(setup.machine))
+        setup.priced = priced(setup.machine, setup.schedule, job.framework);
     setup.framework = job.framework;
     setup.options = conditioned({.mode = job.mode, .iterations = job.steps, .links = job.links}, setup.conditions,
                                 setup.machine, setup.schedule, devices);

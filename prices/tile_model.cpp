@@ -187,6 +187,9 @@ public:
         if (pass == Pass::forward) return {moved(0.25 * bytes), 0};
         return {moved(2.5 / 3 * bytes), 1};
     }
+    // Half of what a mixture issues beside its products.
+    Work of(const DispatchTokens& op, Pass pass) const { return exchanged(op, pass); }
+    Work of(const CombineTokens& op, Pass pass) const { return exchanged(op, pass); }
     Work of(const auto& op, Pass pass) const {
         const double one_kernel = is_elementwise(op) ? passes_ : 1;
         const double passes = module_passes(op, pass, type_, model_.modules).value_or(one_kernel);
@@ -199,6 +202,10 @@ private:
     Seconds moved(Bytes bytes) const { return bytes / (device_.memory_bandwidth.value * model_.memory.value); }
     Seconds memory(double values) const {
         return values * size_of(type_) / (device_.memory_bandwidth.value * model_.memory.value);
+    }
+    Work exchanged(const auto& op, Pass pass) const {
+        const double kernels = model_.mixture_kernels.source.empty() ? 1 : 0.5 * model_.mixture_kernels.value;
+        return {moved(bytes_moved(op, pass, type_, batch_)), (pass == Pass::forward ? 1 : 2) * kernels};
     }
     Work loss(std::int64_t scores, Pass pass) const {
         // Casts are most of the passes, and scores have 16 bits where operands have 8.
@@ -281,10 +288,12 @@ TileModel with_software(TileModel chip, const Software& software, Sourced<Second
     chip.loss_passes = software.loss_passes;
     chip.attention_kernel = software.attention_kernel;
     chip.modules = software.modules;
+    chip.issues_ahead = software.issues_ahead;
     chip.issue = software.issue.source.empty() ? std::move(launch) : software.issue;
     chip.dense_kernels = software.dense_kernels;
     chip.attention_kernels = software.attention_kernels;
     chip.loss_kernels = software.loss_kernels;
+    chip.mixture_kernels = software.mixture_kernels;
     return chip;
 }
 
@@ -312,6 +321,15 @@ std::optional<Price> tile_price(const Problem& problem, const DeviceClass& devic
     return Price{host ? issued : work.time, std::hypot(model.error, work.error),
                  fmt::format("{} of {}, {}", host ? "the host's calls" : "tiles and bytes", device.name,
                              host ? model.issue.source : model.large_tile.source)};
+}
+
+Seconds issue_time(const Problem& problem, const DeviceClass& device) {
+    if (device.tiles == nullptr) return Seconds{};
+    const bool known = of_transformers(problem.op) && (updated(problem.op) || device.peak.contains(problem.type));
+    if (!known) return device.tiles->issue.value;
+    const Transformers transformers{*device.tiles, device, problem.type, problem.batch};
+    return std::visit([&](const auto& op) { return transformers.of(op, problem.pass).kernels; }, problem.op) *
+           device.tiles->issue.value;
 }
 
 std::vector<Problem> sums_beside(const Problem& kernel, std::vector<Problem> sums, const DeviceClass& device) {

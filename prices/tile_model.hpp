@@ -26,9 +26,10 @@ struct TileModel {
     // Of the software (core/machine.hpp).
     Sourced<double> elementwise_passes, score_passes, masked_passes, loss_passes;
     Sourced<Seconds> issue;
-    Sourced<double> dense_kernels, attention_kernels, loss_kernels;
+    Sourced<double> dense_kernels, attention_kernels, loss_kernels, mixture_kernels;
     FusedKernel attention_kernel = FusedKernel::library;
     ModulePasses modules;
+    bool issues_ahead = false;
     /// Comes before the device's price model where both know a problem: the model was transferred from another chip.
     bool before_model = false;
     double error = 0;  // relative error of a price, one standard deviation
@@ -48,6 +49,10 @@ bool has_tiles(const Machine& machine);
 /// of tokens in f32 as well, and of updates; nothing for convolutions, elementwise operators of images and what else is
 /// not known here.
 std::optional<Price> tile_price(const Problem& problem, const DeviceClass& device);
+
+/// What the host takes to issue a pass of an operator under the software of a device that is priced by tiles, whether
+/// tiles know its price or not; nothing on other devices.
+Seconds issue_time(const Problem& problem, const DeviceClass& device);
 
 /// The sums of gradients that follow `kernel` (gradient_sums) without those that are in prices already: passes over
 /// memory that were fitted on whole steps of transformers contain them, that of the kernel or that of the sum.

@@ -20,10 +20,12 @@ inline constexpr std::array passes{Pass::forward, Pass::backward_data, Pass::bac
 
 /// What `software` of a machine says: a name of models/software.toml, or a table of figures, perhaps `like` such.
 Software parse_software(Reader& top);
-inline constexpr std::array<std::string_view, 13> software_figures{
-    "elementwise_passes",  "score_passes",      "masked_passes",         "loss_passes",      "issue",
-    "dense_kernels",       "attention_kernels", "loss_kernels",          "attention_kernel", "rms_passes",
-    "rms_backward_passes", "rotary_passes",     "rotary_backward_passes"};
+inline constexpr std::array<std::string_view, 15> software_figures{
+    "issues_ahead",        "elementwise_passes", "score_passes",
+    "masked_passes",       "loss_passes",        "issue",
+    "dense_kernels",       "attention_kernels",  "loss_kernels",
+    "mixture_kernels",     "attention_kernel",   "rms_passes",
+    "rms_backward_passes", "rotary_passes",      "rotary_backward_passes"};
 
 /// [collectives] of a machine; without it the newest NCCL over InfiniBand.
 CollectiveSoftware parse_collectives(Reader& top);

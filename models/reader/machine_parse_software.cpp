@@ -56,6 +56,8 @@ Software figures(Reader reader) {
     software.dense_kernels = reader.figure<double>("dense_kernels");
     software.attention_kernels = reader.figure<double>("attention_kernels");
     software.loss_kernels = reader.figure<double>("loss_kernels");
+    software.mixture_kernels = reader.figure_if_given<double>("mixture_kernels");
+    software.issues_ahead = reader.yes("issues_ahead", false);
     software.attention_kernel = fused_kernel(reader);
     software.modules = {
         reader.figure_if_given<double>("rms_passes"), reader.figure_if_given<double>("rms_backward_passes"),

@@ -62,10 +62,11 @@ std::string software(const Machine& machine) {
            figure("elementwise_passes", s.elementwise_passes) + figure("score_passes", s.score_passes) +
            figure("masked_passes", s.masked_passes) + figure("loss_passes", s.loss_passes) + figure("issue", s.issue) +
            figure("dense_kernels", s.dense_kernels) + figure("attention_kernels", s.attention_kernels) +
-           figure("loss_kernels", s.loss_kernels) + figure("rms_passes", s.modules.rms) +
-           figure("rms_backward_passes", s.modules.rms_backward) + figure("rotary_passes", s.modules.rotary) +
-           figure("rotary_backward_passes", s.modules.rotary_backward) +
-           fmt::format("attention_kernel = {}\n", in_quotes(to_string(s.attention_kernel)));
+           figure("loss_kernels", s.loss_kernels) + figure("mixture_kernels", s.mixture_kernels) +
+           figure("rms_passes", s.modules.rms) + figure("rms_backward_passes", s.modules.rms_backward) +
+           figure("rotary_passes", s.modules.rotary) + figure("rotary_backward_passes", s.modules.rotary_backward) +
+           fmt::format("attention_kernel = {}\n", in_quotes(to_string(s.attention_kernel))) +
+           (s.issues_ahead ? "issues_ahead = true\n" : "");
 }
 
 std::string device(const DeviceClass& device) {

@@ -42,7 +42,7 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
              {&TileModel::processors, &TileModel::large_tile, &TileModel::small_tile, &TileModel::depth,
               &TileModel::unaligned, &TileModel::memory, &TileModel::score_passes, &TileModel::masked_passes,
               &TileModel::elementwise_passes, &TileModel::loss_passes, &TileModel::dense_kernels,
-              &TileModel::attention_kernels, &TileModel::loss_kernels}) {
+              &TileModel::attention_kernels, &TileModel::loss_kernels, &TileModel::mixture_kernels}) {
             expect_equal((*a.tiles).*figure, (*b.tiles).*figure, "tiles");
         }
         expect_equal(a.tiles->issue, b.tiles->issue, "issue");
@@ -65,13 +65,14 @@ inline void expect_equal(const DeviceClass& a, const DeviceClass& b) {
 
 inline void expect_equal(const Software& a, const Software& b) {
     EXPECT_EQ(std::tie(a.name, a.summary), std::tie(b.name, b.summary));
-    for (const auto figure :
-         {&Software::elementwise_passes, &Software::score_passes, &Software::masked_passes, &Software::loss_passes,
-          &Software::dense_kernels, &Software::attention_kernels, &Software::loss_kernels}) {
+    for (const auto figure : {&Software::elementwise_passes, &Software::score_passes, &Software::masked_passes,
+                              &Software::loss_passes, &Software::dense_kernels, &Software::attention_kernels,
+                              &Software::loss_kernels, &Software::mixture_kernels}) {
         expect_equal(a.*figure, b.*figure, "software");
     }
     expect_equal(a.issue, b.issue, "issue");
     EXPECT_EQ(a.attention_kernel, b.attention_kernel);
+    EXPECT_EQ(a.issues_ahead, b.issues_ahead);
     for (const auto figure :
          {&ModulePasses::rms, &ModulePasses::rms_backward, &ModulePasses::rotary, &ModulePasses::rotary_backward}) {
         expect_equal(a.modules.*figure, b.modules.*figure, "modules");
