@@ -125,9 +125,9 @@ private:
                    const Framework& framework) const {
         const Price alone = with_overheads(price(problem, device), problem, device, framework);
         Price known = alone;
-        if (summed_before(step, schedule_, rank_class)) known.time += copied(problem, device, framework.copies.buckets);
+        const bool summed = summed_before(step, schedule_, rank_class);
+        if (summed) known.time += copied(problem, device, framework.copies.buckets);
         if (const auto* update = std::get_if<Update>(&step.action)) {
-            const bool summed = summed_before(step, schedule_, rank_class);
             known.time += counted(*update, summed, rank_class, device, framework_) +
                           copied_beside_shards(*update, rank_class, device, framework.copies);
         }

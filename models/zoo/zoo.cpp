@@ -248,14 +248,18 @@ bool is_only_a_file(const std::string& name) {
 std::optional<Network> load_by_name(const std::string& name, const ImportOptions& options) {
     if (is_only_a_file(name)) return std::nullopt;
     std::optional<Network> network = load_built_in(name);
-    if (network && !options.sizes.empty()) {
-        const auto& [size, value] = *options.sizes.begin();
-        throw InputError(
-            fmt::format("--sizes {}={}: '{}' leaves no size open; of networks by name, those that read "
-                        "text take its length as in bert-base@128",
-                        size, value, name));
+    // Sizes of a network with a config.json are that file's.
+    if (!network || !options.sizes.empty()) {
+        if (std::optional<Network> sized = load_published_config(name, options)) {
+            network = std::move(sized);
+        } else if (network) {
+            const auto& [size, value] = *options.sizes.begin();
+            throw InputError(
+                fmt::format("--sizes {}={}: '{}' leaves no size open; of networks by name, those that read "
+                            "text take its length as in bert-base@128",
+                            size, value, name));
+        }
     }
-    if (!network) network = load_published_config(name, options);
     if (network && is_config(name))
         network->notes.push_back(
             fmt::format("the network that ships under this name, not the folder ./{} here, which is read as "

@@ -83,6 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ZooSince2017Tokens, AreSaidBehindTheName) {
     EXPECT_EQ(load_network("llama3-8b@512").layers.front().output, Shape{512});
     EXPECT_EQ(parameters(load_network("llama3-8b@512")), parameters(load_network("llama3-8b")));
+    EXPECT_EQ(load_network("llama3-8b", {.sizes = {{"tokens", 512}}}).layers.front().output, Shape{512});
     EXPECT_EQ(load_network("llama3-8b@100000").layers.front().output, Shape{100000});
     EXPECT_THAT(
         [] { load_network("llama3-8b@1"); },
