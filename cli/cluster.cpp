@@ -29,15 +29,23 @@ namespace {
 
 using Points = std::map<std::string, std::vector<cluster::SpeedPoint>>;
 
-Points predicted_points(const ClusterOptions& options, const std::set<std::string>& names, std::int64_t most_devices) {
+// What a job asks for is predicted; between other numbers of devices speeds are interpolated.
+Points predicted_points(const ClusterOptions& options, const std::set<std::string>& names,
+                        const std::vector<cluster::Job>& jobs, std::int64_t most_devices) {
     const Machine machine = models::load_machine(options.machine);
+    if (const std::int64_t all = device_count(machine); options.devices > all)
+        throw InputError(fmt::format("--devices {}: {} has only {}", options.devices, machine.name, all));
+    std::set<std::int64_t> wanted;
+    for (const cluster::Job& job : jobs) {
+        if (job.devices <= most_devices) wanted.insert(job.devices);
+    }
     const schedule::Plan plan = schedule::parse_plan(options.job.plan);
     Points points;
     for (const std::string& name : names) {
         talk(options.common, fmt::format("predicting {} on 1 to {} devices of {}", name, most_devices, machine.name));
         const Network network = load_network(name, options.job.fuse, options.job.import);
         points[name] = cluster::predicted_points(network, machine, plan, job_for(options.job, 1), most_devices,
-                                                 options.most_per_device);
+                                                 options.most_per_device, wanted);
     }
     return points;
 }
@@ -87,7 +95,7 @@ Study study_of(const ClusterOptions& options, const cluster::Launch* launch) {
         study.speeds =
             table_of(options, cluster::measured_points(study.jobs, *launch, options.devices, options.run.pilot));
     } else {
-        study.speeds = table_of(options, predicted_points(options, names, most));
+        study.speeds = table_of(options, predicted_points(options, names, study.jobs, most));
     }
     if (workload) study.jobs = make_jobs(*workload, study.speeds, options.devices, options.seed);
     if (launch != nullptr) check_even(study.jobs);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/choice.hpp"
 #include "cli/command_line.hpp"
 #include "cluster/workloads.hpp"
@@ -76,7 +78,11 @@ void check(const ClusterOptions& options) {
     if (options.devices < 1) throw InputError(fmt::format("--devices {}: at least 1", options.devices));
     if (options.most_per_device < 1)
         throw InputError(fmt::format("--most-batch {}: at least 1", options.most_per_device));
-    for (const std::string& policy : options.policies) simulated(options, policy);
+    std::set<std::string> policies;
+    for (const std::string& policy : options.policies) {
+        simulated(options, policy);
+        if (!policies.insert(policy).second) throw InputError(fmt::format("--policy: '{}' stands twice", policy));
+    }
     check(options.run, !options.jobs.empty(), !options.speeds.empty());
     for (const std::string* file : {&options.save_speeds, &options.gantt, &options.trace}) {
         check_writable(*file, options.common);

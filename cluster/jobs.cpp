@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <map>
 
@@ -17,6 +18,9 @@ namespace {
 std::int64_t whole_or(const models::Csv& csv, std::size_t row, std::string_view column, std::int64_t otherwise) {
     return csv.has(column) && !csv.text(row, column).empty() ? csv.whole(row, column, 1) : otherwise;
 }
+
+constexpr std::array<std::string_view, 10> columns{"name",  "model",     "arrival_s", "samples",     "devices",
+                                                   "batch", "min_batch", "max_batch", "max_devices", "after"};
 
 using Places = std::map<std::string, int, std::less<>>;  // of jobs by their names
 
@@ -48,6 +52,7 @@ std::string why_none(const Job& job, const Speeds& speeds) {
 
 std::vector<Job> read_jobs(std::string_view text, const std::string& origin) {
     const models::Csv csv(text, origin);
+    csv.only(columns);
     std::vector<Job> jobs;
     Places places;
     for (std::size_t row = 0; row < csv.size(); ++row) {
@@ -56,7 +61,7 @@ std::vector<Job> read_jobs(std::string_view text, const std::string& origin) {
         if (places.contains(job.name)) {
             csv.fail(row, fmt::format("a job '{}' stands above: names are unique", job.name));
         }
-        job.arrival = Seconds{csv.text(row, "arrival_s") == "0" ? 0 : csv.positive(row, "arrival_s")};
+        job.arrival = Seconds{csv.not_negative(row, "arrival_s")};
         job.samples = csv.positive(row, "samples");
         job.devices = csv.whole(row, "devices", 1);
         job.batch = csv.whole(row, "batch", 1);

@@ -13,8 +13,9 @@ namespace rehearse::cluster {
 
 std::vector<SpeedPoint> predicted_points(const Network& network, const Machine& machine, const schedule::Plan& plan,
                                          const schedule::Job& job, std::int64_t most_devices,
-                                         std::int64_t most_per_device) {
-    std::set<std::int64_t> devices{most_devices};
+                                         std::int64_t most_per_device, const std::set<std::int64_t>& wanted) {
+    std::set<std::int64_t> devices = wanted;
+    devices.insert(most_devices);
     for (std::int64_t k = 1; k < most_devices; k *= 2) devices.insert(k);
 
     predict::Job predicted{.network = network,

@@ -35,12 +35,14 @@ Figures figures(const Outcome& outcome) {
         figures.p95_completion = Seconds{completions[static_cast<std::size_t>(place)]};
     }
     if (figures.started > 0) figures.mean_wait = figures.mean_wait / static_cast<double>(figures.started);
-    figures.makespan = outcome.end;
+    Seconds first = outcome.end;
+    for (const JobResult& job : outcome.jobs) first = std::min(first, job.ready);
+    figures.makespan = outcome.end - first;
     double trained = 0;
     for (const Span& span : outcome.spans) {
         trained += (span.end - span.start - span.idle).value * static_cast<double>(span.devices.size());
     }
-    const double all = outcome.end.value * static_cast<double>(outcome.options.devices);
+    const double all = figures.makespan.value * static_cast<double>(outcome.options.devices);
     figures.utilisation = all > 0 ? trained / all : 0;
     return figures;
 }

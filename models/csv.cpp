@@ -104,6 +104,24 @@ double Csv::positive(std::size_t row, std::string_view name) const {
     fail(row, fmt::format("{} is '{}', a number above zero was expected", name, text(row, name)));
 }
 
+void Csv::only(std::span<const std::string_view> columns) const {
+    for (const std::string& name : header_) {
+        if (std::ranges::find(columns, name) != columns.end()) continue;
+        const std::vector<std::string_view> known(columns.begin(), columns.end());
+        throw InputError(fmt::format("{}:{}: unknown column '{}'{}; there are {}", origin_, header_line_, name,
+                                     did_you_mean(name, known), join(known)));
+    }
+}
+
+double Csv::not_negative(std::size_t row, std::string_view name) const {
+    try {
+        const double value = parse_number(text(row, name), name);
+        if (value >= 0 && std::isfinite(value)) return value;
+    } catch (const InputError&) {  // told below, with the line
+    }
+    fail(row, fmt::format("{} is '{}', a number of 0 or above was expected", name, text(row, name)));
+}
+
 void Csv::fail(std::size_t row, std::string_view what) const {
     throw InputError(fmt::format("{}:{}: {}", origin_, rows_[row].line, what));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,16 @@ public:
     /// InputError at the header when there is no such column.
     std::size_t column(std::string_view name) const;
 
+    /// InputError at the header for a column that is none of these.
+    void only(std::span<const std::string_view> columns) const;
+
     const std::string& text(std::size_t row, std::string_view column) const;
     /// A whole number of at least `least`.
     std::int64_t whole(std::size_t row, std::string_view column, std::int64_t least) const;
     /// Above zero, finite.
     double positive(std::size_t row, std::string_view column) const;
+    /// Zero or above, finite.
+    double not_negative(std::size_t row, std::string_view column) const;
     [[noreturn]] void fail(std::size_t row, std::string_view what) const;
 
 private:

@@ -325,6 +325,11 @@ TEST(Jobs, AreReadAndRefusedByLine) {
     message("a,net,0,100,4,8,,,2,\n", "more than max_devices");
     message("a,net,0,100,1,8,,,,b\n", "no job 'b'");
     message("a,net,0,0,1,8,,,,\n", "samples");
+    message("a,net,-1,1,1,8,,,,\n", "arrival_s is '-1', a number of 0 or above was expected");
+    EXPECT_EQ(read_jobs(header + "a,net,0.0,100,1,8,,,,\n", "jobs.csv")[0].arrival, Seconds{0});
+    EXPECT_THAT(
+        [] { read_jobs("name,model,arrival_s,samples,devices,batch,max_bach\n", "jobs.csv"); },
+        ThrowsMessage<InputError>(HasSubstr("jobs.csv:1: unknown column 'max_bach'; did you mean 'max_batch'")));
     message("a,net,0,1,1,8,,,,\na,net,0,1,1,8,,,,\n", "jobs.csv:3");
     const SpeedTable speeds{{"net", linear(2)}};
     EXPECT_THAT([&] { check({job("a", 0, 1, 4)}, speeds, 2); }, ThrowsMessage<InputError>(HasSubstr("asks for 4")));
@@ -345,6 +350,11 @@ TEST(Predicted, SpeedsAreThoseOfTheSimulatedStep) {
     const std::vector<double> waiting(3, predict::slowest_of(3) * predict::beside(3));
     const Timeline one = sim::simulate(schedule, machine, {.mode = sim::Mode::folded, .pace = waiting}).timeline;
     EXPECT_DOUBLE_EQ(speeds.samples_per_s(3, 12), 12 / summarize(one).step.value);
+    // Of five, three are between 2 and 4, unless they are asked for.
+    const Speeds between(predicted_points(network, machine, plan, {}, 5, 4));
+    EXPECT_NE(between.samples_per_s(3, 12), speeds.samples_per_s(3, 12));
+    const Speeds wanted(predicted_points(network, machine, plan, {}, 5, 4, {3}));
+    EXPECT_DOUBLE_EQ(wanted.samples_per_s(3, 12), speeds.samples_per_s(3, 12));
 }
 
 }  // namespace

@@ -203,5 +203,13 @@ TEST(Scheduler, EndsWithItsLastJob) {
     }
 }
 
+// Two jobs that come late: nothing is in use before the first of them.
+TEST(Scheduler, CountsFromItsFirstArrival) {
+    const Outcome outcome =
+        simulate({job("a", 1000, 100, 1), job("b", 1010, 100, 1)}, linear(2), {.policy = Policy::fifo, .devices = 2});
+    EXPECT_EQ(figures(outcome).makespan, 110_s);
+    EXPECT_DOUBLE_EQ(figures(outcome).utilisation, 200.0 / 220);
+}
+
 }  // namespace
 }  // namespace rehearse::cluster
