@@ -92,7 +92,7 @@ private:
         }
         const Event event = steps_.event(rank_class, i);
         node.kind = std::holds_alternative<Load>(step.action) ? Kind::load : Kind::compute;
-        node.time = steps_.duration(i, rank);
+        node.time = steps_.duration(steps_.class_of(rank), i, rank);
         node.flops = event.flops;
         node.bytes = event.bytes;
         return append(std::move(node));

@@ -83,7 +83,8 @@ struct Simulator::Setting {
     std::vector<std::int64_t> nodes;
     std::int64_t rank_by_rank;
     Wiring wiring;
-    Steps steps;  // at the pace that they are priced for
+    Steps steps;                 // at the pace that they are priced for
+    std::optional<Kinds> kinds;  // of its ranks, once a simulation in folded mode has asked
     Collectives collectives;
 
     Setting(const Schedule& schedule, const Machine& machine, const Options& options, const Setting* first)
@@ -97,6 +98,11 @@ struct Simulator::Setting {
                                                                         : Steps{schedule, wiring, prices}),
           collectives(schedule.mesh, wiring, Collectives::few, rank_by_rank,
                       first != nullptr && first->nodes == nodes ? &first->collectives : nullptr) {}
+
+    const Kinds& folded_kinds() {
+        if (!kinds) kinds = kinds_of(steps, wiring);
+        return *kinds;
+    }
 
     bool serves(const Options& options) const {
         return prices.value == options.z_score.value &&
@@ -172,9 +178,9 @@ Prediction Simulator::simulate(const Options& options) {
     }
     const Mode mode = chosen(steps, with.wiring, options);
     const auto simulated = [&] {
-        return mode == Mode::exact
-                   ? simulate_exact(steps, with.wiring, options.iterations, options.links)
-                   : simulate_folded(steps, with.wiring, with.collectives, options.iterations, options.links);
+        return mode == Mode::exact ? simulate_exact(steps, with.wiring, options.iterations, options.links)
+                                   : simulate_folded({steps, with.folded_kinds(), with.wiring}, with.wiring,
+                                                     with.collectives, options.iterations, options.links);
     };
     Prediction prediction = simulated();
     for (int i = overlap_rounds(machine_, schedule_); i > 0; --i) {
@@ -194,7 +200,7 @@ Seconds Simulator::step(const Options& options) {
         Setting& with = setting(options);
         const Steps steps{with.steps, with.wiring, {options.pace, options.quorum}};
         const bool folded = chosen(steps, with.wiring, options) == Mode::folded;
-        if (folded) return folded_step(steps, with.wiring, with.collectives);
+        if (folded) return folded_step({steps, with.folded_kinds(), with.wiring}, with.wiring, with.collectives);
     }
     return summarize(schedule_, simulate(options).timeline).step;
 }

@@ -46,7 +46,7 @@ struct Bounds {
 inline constexpr double settled_drift = 0.01;
 
 struct Prediction {
-    Timeline timeline;  // exact: all ranks; folded: rank 0 of each class; with servers: a rank of each group, servers
+    Timeline timeline;  // exact: all ranks; folded: the first of each kind; with servers: of each group, servers
     Mode mode = Mode::folded;
     std::int64_t flows = 0;  // messages priced or simulated
     Bounds bounds{};

@@ -144,7 +144,7 @@ void Steps::find_control() {
 
 void Steps::find_paces() {
     require(static_cast<std::int64_t>(pace_.of_rank.size()) == ranks_, "a pace for each rank");
-    fastest_ = std::min(1.0, std::ranges::min(pace_.of_rank));
+    pace_.fastest = std::min(1.0, std::ranges::min(pace_.of_rank));
     for (const std::vector<RankIndex>& ranks : ranks_of_) {
         std::map<const DeviceClass*, std::vector<double>> by_device;
         for (const RankIndex rank : ranks) {
@@ -229,13 +229,11 @@ Seconds Steps::load_time(const Load& load, RankIndex rank) const {
     return load.bytes / loading_.at(load.tier).at(wiring_.node_of(rank));
 }
 
-Seconds Steps::duration(int step, RankIndex rank) const {
-    const int rank_class = class_of(rank);
+Seconds Steps::duration(int rank_class, int step, RankIndex rank) const {
     if (const auto* load = std::get_if<Load>(&step_of(rank_class, step).action)) return load_time(*load, rank);
     const Seconds price = durations_[static_cast<std::size_t>(rank_class)].at(
         &wiring_.device_class(rank))[static_cast<std::size_t>(step)];
-    return (pace_.of_rank.empty() ? price : price * pace_.of_rank[static_cast<std::size_t>(rank)]) +
-           extra(rank_class, step);
+    return price * pace_.of(rank) + extra(rank_class, step);
 }
 
 // On the class's first rank, as a collective is.

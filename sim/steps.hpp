@@ -21,6 +21,10 @@ namespace rehearse::sim {
 struct Pace {
     std::span<const double> of_rank{};  // empty: none
     double quorum = 1;
+    double fastest = 1;  // no rank is faster than its prices say by more than this factor, 1 or less
+
+    /// How much longer what the rank computes takes than its price says.
+    double of(RankIndex rank) const { return of_rank.empty() ? 1 : of_rank[static_cast<std::size_t>(rank)]; }
 };
 
 class Steps {
@@ -41,9 +45,9 @@ public:
     int class_of(RankIndex rank) const;
     const Cores& cores() const { return cores_; }
 
-    /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank; a Load at what
-    /// its rank gets of the tier while all that read from it do (tier_rates).
-    Seconds duration(int step, RankIndex rank) const;
+    /// On a core of its own (cores()): how long a Compute, Update or Load takes on this rank of the class; a Load at
+    /// what its rank gets of the tier while all that read from it do (tier_rates).
+    Seconds duration(int rank_class, int step, RankIndex rank) const;
     /// ... on the slowest rank of the class for which it waits.
     Seconds slowest(int rank_class, int step) const;
 
@@ -54,8 +58,7 @@ public:
     /// What of that lengthen() gave.
     Seconds lengthened(int rank_class, int step) const;
 
-    /// No rank is faster than its prices say by more than this factor, 1 or less.
-    double fastest_pace() const { return fastest_; }
+    const Pace& pace() const { return pace_; }
 
     /// Everything but rank, iteration, times and what a collective sends.
     Event event(int rank_class, int step) const;
@@ -90,7 +93,6 @@ private:
     std::vector<OnDevice> durations_;                                   // by class
     std::map<std::string, std::map<std::int64_t, Bandwidth>> loading_;  // what each rank that reads gets: tier, node
     Pace pace_;
-    double fastest_ = 1;
     std::vector<std::map<const DeviceClass*, double>> class_pace_;  // of the slowest rank that is waited for
     std::vector<std::vector<Seconds>> extra_;                       // by class and step; or empty
     std::vector<std::vector<Seconds>> control_;                     // the same, of what sums are agreed on

@@ -121,7 +121,7 @@ private:
         const std::vector<Step>& program = steps_.schedule().classes[at(c)].steps;
         for (std::size_t i = 0; i < program.size(); ++i) {
             const bool first = alike_[at(c)][i] == static_cast<int>(i);
-            entry->second.push_back(first ? least_time(*problem_of(program[i]), device) * steps_.fastest_pace()
+            entry->second.push_back(first ? least_time(*problem_of(program[i]), device) * steps_.pace().fastest
                                           : Seconds{});
         }
         return entry->second;

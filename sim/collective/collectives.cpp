@@ -58,6 +58,23 @@ void Collectives::catch_up(Progress& progress, Seconds until) {
     if (latest(progress.ready) < until.value) occupy(progress, until);
 }
 
+double Collectives::hold(Progress& progress, Seconds last, const std::vector<double>& sooner) {
+    bool later = false;
+    for (std::size_t rank = 0; rank < sooner.size(); ++rank) {
+        const double until = last.value + sooner[rank];
+        later = later || until > progress.ready[rank];
+        progress.ready[rank] = std::max(progress.ready[rank], until);
+    }
+    if (later) occupy(progress, Seconds{0});
+    return last.value + std::ranges::min(sooner);
+}
+
+void Collectives::delay(Progress& progress, Seconds over, Seconds until) {
+    if (latest(progress.ready) != over.value) return;
+    for (double& ready : progress.ready) ready = ready == over.value ? until.value : ready + (until - over).value;
+    occupy(progress, Seconds{0});
+}
+
 Seconds Collectives::library_time(const Call& call) {
     const Key key{call.kind, call.axis, to_string(call.algorithm), call.elements, 1, call.root};
     const auto [entry, fresh] = library_times_.try_emplace({key, call.type});

@@ -69,6 +69,11 @@ public:
     static void occupy(Progress& progress, Seconds until);
     /// Collectives that were not run here have kept every rank until then.
     static void catch_up(Progress& progress, Seconds until);
+    /// Something else has the stream's ranks, each until so much sooner than `last`. Returns until when all of them.
+    static double hold(Progress& progress, Seconds last, const std::vector<double>& sooner);
+    /// The stream's last collective, if it ended at `over` on the last rank, ends at `until` there, and as much later
+    /// on all others.
+    static void delay(Progress& progress, Seconds over, Seconds until);
     /// What one rank, the first of its group, sends over all rounds.
     Bytes sent(const Call& call, RankIndex rank);
     /// Messages of all groups and rounds.

@@ -248,7 +248,8 @@ private:
             return when + std::max(duration(group, step) * pace, least(group, of.action));
         std::vector<CoreWork::Work> works;
         for (const RankIndex rank : group.ranks)
-            works.push_back({rank, std::max(steps_.duration(step, rank) * pace, least(group, of.action))});
+            works.push_back(
+                {rank, std::max(steps_.duration(steps_.class_of(rank), step, rank) * pace, least(group, of.action))});
         return cores_.run(works, when);
     }
 
@@ -256,7 +257,8 @@ private:
         const auto known = durations_.try_emplace({group.ranks.front(), step});
         if (!known.second) return known.first->second;
         Seconds most;
-        for (const RankIndex rank : group.ranks) most = std::max(most, steps_.duration(step, rank));
+        for (const RankIndex rank : group.ranks)
+            most = std::max(most, steps_.duration(steps_.class_of(rank), step, rank));
         return known.first->second = most;
     }
 

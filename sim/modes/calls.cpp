@@ -38,19 +38,20 @@ void level(std::vector<Message>& of_round) {
 
 }  // namespace
 
-Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
+Calls::Calls(const KindSteps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic)
     : steps_(steps),
       wiring_(wiring),
       collectives_(collectives),
-      library_(wiring, [&steps](RankIndex rank) { return steps.class_of(rank); }),
+      library_(wiring, [&steps](RankIndex rank) { return steps.of_classes().class_of(rank); }),
       traffic_(traffic),
       aggregates_(wiring) {
     const std::vector<RankClass>& classes = steps.schedule().classes;
-    senders_.resize(classes.size());
+    const int kinds = static_cast<int>(steps.count());
+    senders_.resize(steps.count());
     kernels_meet_ = std::ranges::any_of(classes, by_several_streams);
-    several_ = classes.size() == 1 && std::ranges::count_if(streams_of(classes.front().steps), is_communicator) > 1;
-    for (int c = 0; c < static_cast<int>(classes.size()); ++c) {
-        const std::vector<Step>& of_class = classes[at(c)].steps;
+    several_ = kinds == 1 && std::ranges::count_if(streams_of(classes.front().steps), is_communicator) > 1;
+    for (int c = 0; c < kinds; ++c) {
+        const std::vector<Step>& of_class = steps.program(c);
         messages_.emplace_back(of_class.size(), nullptr);
         call_of_.emplace_back(of_class.size(), -1);
         for (int i = 0; i < static_cast<int>(of_class.size()); ++i) {
@@ -59,8 +60,8 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
             if (const auto* communicate = std::get_if<Communicate>(&action)) add_call(c, i, *communicate);
         }
     }
-    work_.resize(classes.size());
-    for (int c = 0; c < static_cast<int>(classes.size()); ++c) add_work(c);
+    work_.resize(steps.count());
+    for (int c = 0; c < kinds; ++c) add_work(c);
     stretch_library_calls();
     if (several_) find_shared();
 }
@@ -68,7 +69,7 @@ Calls::Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives,
 /// Whether communicators of the only class share links. Among very many ranks, whose rounds are not looked at one by
 /// one, they are taken to share all of them all the time.
 void Calls::find_shared() {
-    const std::vector<Step>& steps = steps_.schedule().classes.front().steps;
+    const std::vector<Step>& steps = steps_.program(0);
     if (steps_.ranks() <= Collectives::many_ranks) {
         shares_ = communicators_meet();
         return;
@@ -80,7 +81,7 @@ void Calls::find_shared() {
 }
 
 bool Calls::communicators_meet() {
-    const std::vector<Step>& steps = steps_.schedule().classes.front().steps;
+    const std::vector<Step>& steps = steps_.program(0);
     std::set<std::pair<int, Stream>> aggregates;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (call_of_.front()[i] < 0) continue;
@@ -96,7 +97,7 @@ bool Calls::communicators_meet() {
 
 std::vector<FlowPhase> Calls::shared_phases(int rank_class, int step, Seconds alone) {
     if (!shares_ || !(alone > Seconds{0})) return {};
-    const Stream stream = steps_.schedule().classes[at(rank_class)].steps[at(step)].stream;
+    const Stream stream = steps_.program(rank_class)[at(step)].stream;
     if (!filling_.empty()) return {{filling_.at(stream), alone.value, Seconds{0}}};
     std::vector<FlowPhase> phases = call(rank_class, step).of_class[at(rank_class)].phases;
     double counted = 0;
@@ -113,7 +114,7 @@ void Calls::add_work(int c) {
     const std::vector<RankIndex>& ranks = steps_.ranks_of(c);
     if (std::ranges::none_of(ranks, [&](RankIndex rank) { return cores.pool_of(rank) >= 0; })) return;
     const int aggregate = aggregates_.add_work(cores, ranks);
-    for (int step = 0; step < std::ssize(steps_.schedule().classes[at(c)].steps); ++step) {
+    for (int step = 0; step < std::ssize(steps_.program(c)); ++step) {
         work_[at(c)].push_back({aggregate, steps_.slowest(c, step).value, Seconds{0}});
     }
 }
@@ -140,7 +141,7 @@ void Calls::add_message(int c, int step, const Send& send) {
         const std::int64_t apart = send.offset * stride(steps_.schedule().mesh, send.axis);
         for (const RankIndex rank : steps_.ranks_of(c)) flows.push_back({rank, rank + apart});
         const RankIndex peer = neighbour(steps_.schedule().mesh, send.axis, steps_.first_rank(c), send.offset);
-        known->second = {steps_.class_of(peer), add_aggregate(flows)};
+        known->second = {steps_.kind_of(peer), add_aggregate(flows)};
         tell(known->second.first, c);
     }
     const auto [peer, aggregate] = known->second;
@@ -161,14 +162,14 @@ void Calls::add_call(int c, int step, const Communicate& communicate) {
     if (found == calls_.end()) {
         OneCall& made = calls_.emplace_back();
         made.call = call_of(communicate);
-        made.of_class.resize(steps_.schedule().classes.size());
+        made.of_class.resize(steps_.count());
         found = std::prev(calls_.end());
     }
     call_of_[at(c)][at(step)] = static_cast<int>(found - calls_.begin());
     OfClass& of = found->of_class[at(c)];
     if (of.known) return;
     of.known = true;
-    if (steps_.schedule().classes.size() > 1) return add_phases(c, communicate, of);
+    if (steps_.count() > 1) return add_phases(c, communicate, of);
     of.messages = collectives_.messages(found->call);
     if (!several_ || steps_.ranks() > Collectives::many_ranks) return;
     OfClass all;
@@ -189,7 +190,7 @@ std::vector<int> Calls::classes_with(int c, const Groups& groups) const {
     std::set<int> classes;
     const std::int64_t group = groups.group_of(steps_.first_rank(c));
     for (std::int64_t member = 0; member < groups.shape.size; ++member) {
-        classes.insert(steps_.class_of(groups.rank(group, member)));
+        classes.insert(steps_.kind_of(groups.rank(group, member)));
     }
     return {classes.begin(), classes.end()};
 }
@@ -215,13 +216,13 @@ std::map<std::pair<int, int>, Calls::Messages> Calls::messages_of(const Phase& p
                                                                   const Groups& groups, int lead) const {
     std::map<std::pair<int, int>, Messages> by_classes;
     for (std::int64_t group = 0; group < groups.count; ++group) {
-        if (steps_.class_of(groups.rank(group, 0)) != lead) continue;
+        if (steps_.kind_of(groups.rank(group, 0)) != lead) continue;
         for (const rehearse::Message& message : of_round) {
             const RankIndex from = groups.rank(group, message.from), to = groups.rank(group, message.to);
             const auto size = static_cast<double>(message.elements);
             const bool apart = phase.repeats == 1;
             Messages& messages =
-                by_classes[apart ? std::pair{steps_.class_of(from), steps_.class_of(to)} : std::pair{lead, lead}];
+                by_classes[apart ? std::pair{steps_.kind_of(from), steps_.kind_of(to)} : std::pair{lead, lead}];
             messages.flows.push_back({from, to, size});
             messages.largest = std::max(messages.largest, size);
             messages.combine = std::max(messages.combine, wiring_.combine(from, to) * (passes(message.combine) * size));
@@ -242,7 +243,7 @@ void Calls::add_phases(int c, const Communicate& communicate, OfClass& of) {
     const std::int64_t first = groups.member_of(steps_.first_rank(c));
     of.with = classes_with(c, groups);
     Bytes sent;
-    const int lead = steps_.class_of(groups.rank(groups.group_of(steps_.first_rank(c)), 0));
+    const int lead = steps_.kind_of(groups.rank(groups.group_of(steps_.first_rank(c)), 0));
     for (const int other : of.with) {
         if (other != c) tell(c, other);
     }

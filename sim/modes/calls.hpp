@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of a schedule send, in the compact form in which folded mode needs it: alike steps share it.
+// What the steps of a schedule send, in the compact form in which folded mode needs it: alike steps share it. What is
+// called a class here is a kind of ranks (kinds.hpp).
 #pragma once
 
 #include <map>
@@ -12,8 +13,8 @@
 #include "sim/collective/collectives.hpp"
 #include "sim/modes/active.hpp"
 #include "sim/modes/aggregates.hpp"
+#include "sim/modes/kinds.hpp"
 #include "sim/network/traffic.hpp"
-#include "sim/steps.hpp"
 
 namespace rehearse::sim {
 
@@ -21,7 +22,7 @@ namespace rehearse::sim {
 class Calls {
 public:
     /// Keeps references.
-    Calls(const Steps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic);
+    Calls(const KindSteps& steps, const Wiring& wiring, Collectives& collectives, Traffic* traffic);
 
     /// A Send, by all ranks of its class.
     struct Message {
@@ -67,6 +68,8 @@ public:
         if (of_class.empty()) return {};
         return std::span{of_class}.subspan(static_cast<std::size_t>(step), 1);
     }
+    /// Whether the only class has several communicators.
+    bool several() const { return several_; }
     FlowAggregates& aggregates() { return aggregates_; }
     int tracked(int aggregate) const { return tracked_[static_cast<std::size_t>(aggregate)]; }
 
@@ -86,7 +89,7 @@ private:
     bool communicators_meet();
     int add_aggregate(const std::vector<Flow>& flows, const std::vector<int>& filled_by = {});
 
-    const Steps& steps_;
+    const KindSteps& steps_;
     const Wiring& wiring_;
     Collectives& collectives_;
     LibraryCalls library_;

@@ -216,7 +216,7 @@ private:
     }
 
     Mail::Moved compute(const Step& of, int step, RankIndex rank, Seconds when) {
-        const Seconds duration = steps_.duration(step, rank);
+        const Seconds duration = steps_.duration(steps_.class_of(rank), step, rank);
         const int pool = of.stream == Stream::compute ? steps_.cores().pool_of(rank) : -1;
         if (pool < 0) return {when, when + duration};
         simulation_.sleep_until(when);

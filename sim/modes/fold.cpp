@@ -11,13 +11,30 @@
 
 namespace rehearse::sim {
 
-Fold::Fold(const Steps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
+namespace {
+
+constexpr double rounding = 1e-9;  // relative: times nearer to each other are equal
+
+/// Of times by rank, the last of which is `last`; nothing where they are all alike, or are those of something else.
+Earlier earlier_than(double last, const std::vector<double>& times) {
+    if (times.empty()) return nullptr;
+    const auto [first, latest] = std::ranges::minmax(times);
+    if (last - first <= rounding * last || last - latest > rounding * last) return nullptr;
+    std::vector<double> earlier(times.size());
+    std::ranges::transform(times, earlier.begin(), [latest = latest](double time) { return time - latest; });
+    return std::make_shared<const std::vector<double>>(std::move(earlier));
+}
+
+}  // namespace
+
+Fold::Fold(const KindSteps& steps, Collectives& collectives, Calls& calls, Traffic* traffic)
     : steps_(steps), collectives_(collectives), calls_(calls), active_(calls.aggregates()), traffic_(traffic) {
-    for (const RankClass& rank_class : steps.schedule().classes) classes_.emplace_back(rank_class.steps);
+    for (int c = 0; c < static_cast<int>(steps.count()); ++c) classes_.emplace_back(steps.program(c));
     touched_.resize(classes_.size());
     std::iota(touched_.begin(), touched_.end(), 0);
     is_touched_.resize(classes_.size(), 1);
     if (classes_.size() > 1) return;
+    rank_by_rank_ = calls.several() && steps.ranks() <= Collectives::followed_ranks;
     for (RankIndex rank{0}; rank < steps.ranks(); ++rank) {
         crowding_ = std::max(crowding_, steps.cores().crowding(rank));
     }
@@ -87,12 +104,13 @@ void Fold::take_what_can_be() {
     }
 }
 
-void Fold::end(int c, int step, double start, double end) {
+void Fold::end(int c, int step, double start, double end, Earlier earlier) {
     ClassState& state = classes_[at(c)];
     StreamState& stream = state.of_step(step);
     state.start[at(step)] = start;
     state.end[at(step)] = stream.free = end;
     state.done[at(step)] = 1;
+    state.earlier[at(step)] = stream.earlier = std::move(earlier);
     ++stream.next;
     touch(c);
 }
@@ -116,7 +134,7 @@ bool Fold::take_next(int c, StreamState& stream) {
     }
     const double until = start + steps_.slowest(c, *step).value * (computes ? crowding_ : 1);
     Collectives::occupy(stream.progress, Seconds{until});
-    end(c, *step, start, until);
+    end(c, *step, start, until, waited_for(*step, &stream));
     return true;
 }
 
@@ -157,7 +175,7 @@ bool Fold::take_collective(int c, StreamState& stream, int step, double needed) 
 
 void Fold::take_only(StreamState& stream, Calls::OneCall& call, int step, double needed) {
     const double start = std::max(needed, stream.free);
-    const double until = together(stream, call, needed);
+    const double until = together(stream, call, step, needed);
     stream.phases = calls_.shared_phases(0, step, Seconds{until - start});
     if (stream.phases.empty()) return end_only(stream, step, start, until);
     stream.unhindered = until;
@@ -167,10 +185,11 @@ void Fold::take_only(StreamState& stream, Calls::OneCall& call, int step, double
 void Fold::end_only(StreamState& stream, int step, double start, double until) {
     until += steps_.extra(0, step).value;
     if (until > stream.over) {
+        if (rank_by_rank_) Collectives::delay(stream.progress, Seconds{stream.over}, Seconds{until});
         Collectives::catch_up(stream.progress, Seconds{until});
         stream.over = until;
     }
-    end(0, step, start, until);
+    end(0, step, start, until, rank_by_rank_ ? earlier_than(until, stream.progress.ready) : nullptr);
     if (traffic_ == nullptr) return;
     const Seconds whole{until - start};
     for (const auto& [span, aggregate] : calls_.spans(calls_.call(0, step))) {
@@ -237,13 +256,47 @@ void Fold::arrive_together(const std::vector<Member>& members, double when) {
     }
 }
 
-double Fold::together(StreamState& stream, Calls::OneCall& call, double needed) {
-    const bool fresh = needed >= stream.over && needed >= stream.free;
+Earlier Fold::waited_for(int step, const StreamState* stream) const {
+    if (!rank_by_rank_) return nullptr;
+    const ClassState& state = classes_.front();
+    std::vector<std::pair<double, const Earlier*>> unlike;
+    double all = 0, last = 0;
+    const auto wait_for = [&](double end, const Earlier& earlier) {
+        last = std::max(last, end);
+        if (earlier == nullptr) {
+            all = std::max(all, end);
+        } else {
+            unlike.emplace_back(end, &earlier);
+        }
+    };
+    for (const int before : (*state.steps)[at(step)].after) wait_for(state.end[at(before)], state.earlier[at(before)]);
+    if (stream != nullptr) wait_for(stream->free, stream->earlier);
+    if (all >= last) return nullptr;
+    const auto latest = std::ranges::max_element(unlike);
+    std::vector<double> times(at(steps_.ranks()), all);
+    for (const auto& [end, earlier] : unlike) {
+        if (end != latest->first && *earlier == *latest->second) continue;
+        for (std::size_t rank = 0; rank < times.size(); ++rank)
+            times[rank] = std::max(times[rank], end + (**earlier)[rank]);
+    }
+    Earlier made = earlier_than(last, times);
+    const bool known = made != nullptr && *made == **latest->second;
+    return known ? *latest->second : made;
+}
+
+double Fold::together(StreamState& stream, Calls::OneCall& call, int step, double needed) {
+    const Earlier earlier = waited_for(step, nullptr);
+    const bool fresh = needed >= stream.over && needed >= stream.free && earlier == nullptr;
     if (fresh && call.lasting) return stream.over = needed + *call.lasting;
     Collectives::Progress& progress = stream.progress;
     progress.ready.resize(static_cast<std::size_t>(steps_.ranks()), stream.free);
     if (stream.over > 0) Collectives::catch_up(progress, Seconds{stream.over});
-    collectives_.run(call.call, Seconds{needed}, progress);
+    if (earlier == nullptr) {
+        collectives_.run(call.call, Seconds{needed}, progress);
+    } else {
+        const double first = Collectives::hold(progress, Seconds{needed}, *earlier);
+        collectives_.run(call.call, Seconds{first}, progress);
+    }
     const auto [first, last] = std::ranges::minmax(progress.ready);
     stream.over = last;
     if (fresh && last - first <= 1e-9 * (last - needed)) call.lasting = last - needed;

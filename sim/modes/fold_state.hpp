@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,12 +14,16 @@
 
 namespace rehearse::sim {
 
+/// By rank: how much sooner than on the last one (0 or less, seconds). Nothing: on all ranks at once.
+using Earlier = std::shared_ptr<const std::vector<double>>;
+
 struct StreamState {
     Stream stream = Stream::compute;
     std::vector<int> queue{};  // steps
     std::size_t next = 0;
     bool on_the_way = false;  // the head of the queue has been sent and has not arrived
     double free = 0;
+    Earlier earlier{};  // it is free
     // Of the only class's collectives:
     Collectives::Progress progress{};
     double over = 0;                  // when the last one had ended on every rank
@@ -33,7 +38,12 @@ struct StreamState {
 
 struct ClassState {
     explicit ClassState(const std::vector<Step>& program)
-        : steps(&program), start(program.size()), end(program.size()), done(program.size()), flow(program.size()) {
+        : steps(&program),
+          start(program.size()),
+          end(program.size()),
+          done(program.size()),
+          flow(program.size()),
+          earlier(program.size()) {
         for (const Stream stream : streams_of(program)) streams.push_back({.stream = stream});
         for (std::size_t i = 0; i < program.size(); ++i) {
             stream_of.push_back(index_of(program[i].stream));
@@ -45,6 +55,7 @@ struct ClassState {
     std::vector<double> start, end;
     std::vector<char> done;
     std::vector<std::int64_t> flow;
+    std::vector<Earlier> earlier;  // it ended
     std::vector<StreamState> streams{};
     std::vector<int> stream_of{};  // by step: index into streams
 

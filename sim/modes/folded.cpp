@@ -9,7 +9,7 @@
 
 namespace rehearse::sim {
 
-Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives& collectives, int iterations,
+Prediction simulate_folded(const KindSteps& steps, const Wiring& wiring, Collectives& collectives, int iterations,
                            bool links) {
     Traffic traffic{wiring};
     Calls calls{steps, wiring, collectives, links ? &traffic : nullptr};
@@ -18,7 +18,7 @@ Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives
     std::vector<std::vector<Event>> by_class;
     Seconds length;
     std::size_t count = 0;
-    for (std::size_t c = 0; c < steps.schedule().classes.size(); ++c) {
+    for (std::size_t c = 0; c < steps.count(); ++c) {
         by_class.push_back(fold.events(static_cast<int>(c)));
         count += by_class.back().size();
         for (const Event& event : by_class.back()) length = std::max(length, event.end);
@@ -44,10 +44,11 @@ Prediction simulate_folded(const Steps& steps, const Wiring& wiring, Collectives
 
 Prediction simulate_folded(const Steps& steps, const Wiring& wiring, int iterations, std::int64_t followed_messages) {
     Collectives collectives{steps.schedule().mesh, wiring, followed_messages};
-    return simulate_folded(steps, wiring, collectives, iterations, false);
+    const Kinds kinds = kinds_of(steps, wiring);
+    return simulate_folded(KindSteps{steps, kinds, wiring}, wiring, collectives, iterations, false);
 }
 
-Seconds folded_step(const Steps& steps, const Wiring& wiring, Collectives& collectives) {
+Seconds folded_step(const KindSteps& steps, const Wiring& wiring, Collectives& collectives) {
     Calls calls{steps, wiring, collectives, nullptr};
     Fold fold{steps, collectives, calls, nullptr};
     fold.run();
