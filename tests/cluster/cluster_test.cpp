@@ -329,7 +329,7 @@ TEST(Jobs, AreReadAndRefusedByLine) {
     EXPECT_EQ(read_jobs(header + "a,net,0.0,100,1,8,,,,\n", "jobs.csv")[0].arrival, Seconds{0});
     EXPECT_THAT(
         [] { read_jobs("name,model,arrival_s,samples,devices,batch,max_bach\n", "jobs.csv"); },
-        ThrowsMessage<InputError>(HasSubstr("jobs.csv:1: unknown column 'max_bach'; did you mean 'max_batch'")));
+        ThrowsMessage<InputError>(HasSubstr("jobs.csv:1: unknown column 'max_bach' (did you mean 'max_batch'?)")));
     message("a,net,0,1,1,8,,,,\na,net,0,1,1,8,,,,\n", "jobs.csv:3");
     const SpeedTable speeds{{"net", linear(2)}};
     EXPECT_THAT([&] { check({job("a", 0, 1, 4)}, speeds, 2); }, ThrowsMessage<InputError>(HasSubstr("asks for 4")));
