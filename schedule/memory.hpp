@@ -2,6 +2,7 @@
 // What one rank of a schedule holds in device memory at its fullest moment, by kind.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ Bytes total(const MemoryUse& use);
 /// Of one rank class, and of the server that shares the device of one of its ranks. Nothing is assumed to be computed
 /// in place.
 MemoryUse memory_use(const Schedule& schedule, const RankClass& rank_class);
+
+/// Elements of the memory that a collective takes and that is in no tensor.
+std::int64_t buffered(const Communicate& communicate);
 
 /// Whether a method of training keeps something on ranks or servers beside the network and its optimizer.
 bool keeps_for_methods(const Schedule& schedule);

@@ -11,7 +11,7 @@
 #include "core/precision.hpp"
 #include "core/ring_attention.hpp"
 #include "prices/prices.hpp"
-#include "schedule/blocks.hpp"
+#include "schedule/activations.hpp"
 #include "schedule/memory.hpp"
 #include "search/repeats.hpp"
 #include "search/stages.hpp"
@@ -107,16 +107,23 @@ bool Group::make_of_few(const Network& network, const schedule::Job& job, const 
     return true;
 }
 
-std::vector<double> Group::running(const std::vector<double>& values) const {
-    std::vector<double> sums;
-    sums.reserve(values.size() + 1 + more_blocks_ * (block_end_ - block_begin_));
-    sums.push_back(0);
+std::vector<double> Group::of_all(const std::vector<double>& values) const {
+    std::vector<double> all;
+    all.reserve(values.size() + more_blocks_ * (block_end_ - block_begin_));
     const auto add = [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) sums.push_back(sums.back() + values[i]);
+        all.insert(all.end(), values.begin() + static_cast<std::ptrdiff_t>(begin),
+                   values.begin() + static_cast<std::ptrdiff_t>(end));
     };
     add(0, block_end_);
     for (std::size_t i = 0; i < more_blocks_; ++i) add(block_begin_, block_end_);
     add(block_end_, values.size());
+    return all;
+}
+
+std::vector<double> Group::running(const std::vector<double>& values) const {
+    std::vector<double> sums = of_all(values);
+    sums.insert(sums.begin(), 0);
+    std::partial_sum(sums.begin(), sums.end(), sums.begin());
     return sums;
 }
 
@@ -147,24 +154,6 @@ void Group::add(const Step& step, Known& known) {
     }
 }
 
-/// What each layer keeps of one sample until its backward pass.
-std::vector<double> Group::held(const std::vector<double>& outputs) const {
-    std::vector<double> held(outputs.size());
-    if (recompute_ == Recompute::all) return held;
-    if (recompute_ == Recompute::blocks) {
-        const Network& network = schedule_.classes[0].part.network;
-        const auto all = static_cast<int>(network.layers.size());
-        for (const schedule::Chunk& segment : schedule::segments(network, {0, all})) {
-            const auto begin = static_cast<std::size_t>(segment.begin);
-            if (begin > 0) held[begin] = outputs[begin - 1];
-        }
-        return held;
-    }
-    const double share = activations_ / std::max(1.0, running(outputs).back());
-    std::ranges::transform(outputs, held.begin(), [&](double bytes) { return bytes * share; });
-    return held;
-}
-
 void Group::find_sizes() {
     std::vector<double> weights, of_experts, operands, outputs;
     const double size = size_of(compute_type(schedule_.precision)).value;
@@ -177,7 +166,13 @@ void Group::find_sizes() {
     weights_ = running(weights);
     expert_weights_ = running(of_experts);
     operands_ = running(operands);
-    held_ = running(held(outputs));
+    const schedule::LayerMemory memory = schedule::layer_memory(schedule_, schedule_.classes[0]);
+    held_ = running(memory.held);
+    memory_ = {.held = {},
+               .taken = of_all(memory.taken),
+               .left = of_all(memory.left),
+               .passing = of_all(memory.passing),
+               .exchanged = of_all(memory.exchanged)};
     outputs_ = running(outputs);
 }
 
@@ -226,11 +221,13 @@ std::optional<LayerCosts> Group::costs(std::int64_t micro_batch) {
     costs.operand_bytes = operands_;
     costs.held_bytes = scaled(held_);
     costs.output_bytes = scaled(outputs_);
-    costs.passing_bytes = times * activation_gradients_;
-    if (recompute_ == Recompute::blocks) {
-        costs.passing_bytes += std::max(0.0, times * activations_ - costs.held_bytes.back());
-    }
+    costs.memory = {.held = {},
+                    .taken = scaled(memory_.taken),
+                    .left = scaled(memory_.left),
+                    .passing = scaled(memory_.passing),
+                    .exchanged = scaled(memory_.exchanged)};
     costs.whole_stage = recompute_ == Recompute::all;
+    costs.fullest_bytes = times * (activation_gradients_ + (costs.whole_stage ? 0 : activations_));
     costs.update_s = update_s_ / std::max(1.0, costs.weights.back());
     costs.bucket_weights = bucket_bytes / size_of(wire_type(schedule_.precision)).value;
     return costs;

@@ -13,7 +13,7 @@
 #include "core/network.hpp"
 #include "core/schedule.hpp"
 #include "predict/framework.hpp"
-#include "schedule/memory.hpp"
+#include "schedule/activations.hpp"
 #include "schedule/plan.hpp"
 #include "sim/collective/price.hpp"
 
@@ -28,13 +28,14 @@ struct LayerCosts {
     std::vector<double> weights;                // elements; of which those of experts, which fewer ranks share:
     std::vector<double> expert_weights;
     std::vector<double> operand_bytes;  // of weights as they are multiplied in 8 bits
-    std::vector<double> held_bytes;     // activations from forward to backward
+    std::vector<double> held_bytes;     // activations until they go backward
     std::vector<double> output_bytes;   // all outputs
-    double passing_bytes = 0;           // beside what is held: at the fullest moment of one backward pass
+    schedule::LayerMemory memory;       // by layer, but what is held
+    double fullest_bytes = 0;           // of all of them, while they go backward; of whole stages gradients alone
     double update_s = 0;                // of one weight
     double bucket_weights = 0;          // elements that fill a bucket of gradients
     double computed_s = 0;              // of all forward and backward, without what is sent inside layers
-    bool whole_stage = false;           // a stage's outputs are all computed again at once
+    bool whole_stage = false;           // a stage's outputs, held_bytes, are all computed again at once
 };
 
 /// Ranks that share layers, and how.
@@ -74,9 +75,10 @@ private:
     /// Of few equal blocks, what grows with each of them being known from even fewer.
     bool make_of_few(const Network& network, const schedule::Job& job, const Sharing& sharing);
     void measure(const Network& network, const schedule::Job& job, const Sharing& sharing);
-    std::vector<double> held(const std::vector<double>& outputs) const;
     void find_sizes();
-    /// [0, v0, v0 + v1, ...] of all layers, from those of schedule_.
+    /// Of all layers, from those of schedule_.
+    std::vector<double> of_all(const std::vector<double>& values) const;
+    /// [0, v0, v0 + v1, ...] of all layers.
     std::vector<double> running(const std::vector<double>& values) const;
 
     Seconds price_of(const Problem& problem) const;
@@ -91,6 +93,7 @@ private:
     double activations_ = 0, activation_gradients_ = 0;  // bytes of a unit, of all blocks
     /// Of layers before i, like LayerCosts; of a unit.
     std::vector<double> outputs_, held_, weights_, expert_weights_, operands_;
+    schedule::LayerMemory memory_;   // by layer; of a unit
     std::vector<Problem> problems_;  // each once
     std::vector<Communicate> sums_;
     std::vector<Doing> computes_, communications_;

@@ -23,8 +23,36 @@ double most_in_flight(const Choices& choices, StageIndex stage) {
     const double pieces = 2 * (stages - s - 1) + (choices.chunks - 1) * stages + 1;
     return pieces / choices.chunks;
 }
-double in_flight(const Choices& choices, StageIndex stage) {
-    return std::min(static_cast<double>(choices.micro_batches), most_in_flight(choices, stage));
+
+/// What a stage holds of activations at its fullest moment. Interleaved, as many micro-batches as there are stages go
+/// through a chunk before the first of them goes through the next, forward from the first chunk on and backward from
+/// the last one; a stage is ahead with as many pieces as schedule::interleaved lets it be. How many there are of a
+/// chunk grows or falls evenly until the stage goes on to another chunk, forward or backward: moments around these are
+/// looked at.
+double most_held(const Choices& choices, const Stage& stage, StageIndex index) {
+    const std::int64_t stages = choices.shape.pipe, chunks = choices.chunks, all = choices.micro_batches * chunks;
+    if (chunks == 1) {
+        const double in_flight = std::min(static_cast<double>(choices.micro_batches), most_in_flight(choices, index));
+        return in_flight * stage.chunks[0].held + stage.chunks[0].passing;
+    }
+    const std::int64_t round = stages * chunks, ahead = 2 * (stages - 1 - index) + (chunks - 1) * stages + 1;
+    const auto passed = [&](std::int64_t pieces, std::int64_t chunk) {  // pieces of a chunk, the first of `chunks`
+        return pieces / round * stages + std::clamp<std::int64_t>(pieces % round - chunk * stages, 0, stages);
+    };
+    double most = 0;
+    for (std::int64_t begin = 0; begin < round; begin += stages) {
+        const std::int64_t turns = stages - (begin + ahead) % stages;  // until it goes on to another chunk forward
+        for (const std::int64_t done : {begin, begin + turns - 1, begin + turns, begin + stages - 1}) {
+            if (done >= begin + stages) continue;
+            double bytes = stage.chunks[at(chunks - 1 - begin / stages)].passing;
+            for (std::int64_t c = 0; c < chunks; ++c) {
+                const std::int64_t there = passed(std::min(done + ahead, all), c);
+                bytes += static_cast<double>(there - passed(done, chunks - 1 - c)) * stage.chunks[at(c)].held;
+            }
+            most = std::max(most, bytes);
+        }
+    }
+    return most;
 }
 
 /// The ranks that sum gradients of what is no expert, and of experts, as a data axis.
@@ -73,8 +101,7 @@ bool Screen::is_plain(const LayerCosts& costs, const Sharing& sharing, std::int6
     const Cell& other = cell(plainer, micro_batch);
     if (!other.costs) return true;
     // Doing more to hold as much is no choice either.
-    const double held = costs.held_bytes.back() + costs.passing_bytes;
-    const double plainer_held = other.costs->held_bytes.back() + other.costs->passing_bytes;
+    const double held = costs.fullest_bytes, plainer_held = other.costs->fullest_bytes;
     const double takes = costs.forward_s.back() + costs.backward_s.back();
     const double plainer_takes = other.costs->forward_s.back() + other.costs->backward_s.back();
     return takes >= plainer_takes && held >= plainer_held * (1 - 1e-9);
@@ -287,12 +314,12 @@ double Screen::memory(const Choices& choices, const std::vector<Stage>& stages) 
         const double updated = search::updated(choices, stage);
         const bool scattered =
             choices.zero == 3 || (choices.zero == 2 && choices.micro_batches == 1 && choices.overlap);
-        double bytes = (choices.zero == 3 ? updated + 2 * bucket_bytes / wire : stage.weights) * compute;
+        double bytes = (choices.zero == 3 ? updated + stage.largest.two_buckets : stage.weights) * compute;
         if (choices.zero < 3) bytes += stage.operand_bytes;  // else they are made of what is gathered
         bytes += (scattered ? updated : stage.weights) * wire;
         bytes += updated * update * (static_cast<double>(moments(job_.optimizer)) + (copies ? 1 : 0));
-        if (choices.shape.holders() > 1) bytes += bucket_bytes;
-        bytes += in_flight(choices, StageIndex{s}) * stage.held_bytes + stage.passing_bytes;
+        bytes += std::max(choices.shape.holders() > 1 ? stage.largest.bucket * wire : 0, stage.largest.exchanged_bytes);
+        bytes += most_held(choices, stage, StageIndex{s});
         most = std::max(most, bytes);
     }
     return most;

@@ -154,8 +154,8 @@ private:
     double estimated(const Candidate& each) const { return score(each.estimate.step_s, devices(each.choices.shape)); }
 
     void screen_shape(const Shape& shape) {
-        // The estimate of memory is rough: what is a little above gets its chance.
-        const Bytes most = 1.1 * capacity(devices(shape));
+        // Where a schedule cuts its stages is not known for sure: what is a little above gets its chance.
+        const Bytes most = 1.05 * capacity(devices(shape));
         for (Choices& choices : choices_of(shape, *request_.job.global_batch, variety_)) {
             const std::optional<Estimate> estimate = screen_.estimate(choices, most.value);
             if (!estimate) continue;

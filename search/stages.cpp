@@ -122,17 +122,46 @@ std::vector<std::size_t> cut_by_bytes(const std::vector<double>& costs, const st
     return ends;
 }
 
-/// Buckets that the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that
-/// fills a bucket closes it, however much it adds (schedule/methods/buckets.cpp).
-double buckets_of(const std::vector<double>& weights, std::size_t begin, std::size_t end, double full) {
-    double buckets = 0, open = 0;
+struct Buckets {
+    double count = 0, largest = 0, largest_two = 0;  // the latter beside each other
+};
+/// That the gradients of layers [begin, end) make, the last layer first. A layer is never cut: the one that fills a
+/// bucket closes it, however much it adds (schedule/methods/buckets.cpp).
+Buckets buckets_of(const std::vector<double>& weights, std::size_t begin, std::size_t end, double full) {
+    Buckets buckets;
+    double open = 0, before = 0;
+    const auto close = [&] {
+        if (open == 0) return;
+        ++buckets.count;
+        buckets.largest = std::max(buckets.largest, open);
+        buckets.largest_two = std::max(buckets.largest_two, before + open);
+        before = std::exchange(open, 0);
+    };
     for (std::size_t i = end; i-- > begin;) {
-        const double own = weights[i + 1] - weights[i];
-        if (own > 0 && open == 0) ++buckets;
-        open += own;
-        if (open >= full) open = 0;
+        open += weights[i + 1] - weights[i];
+        if (open >= full) close();
     }
+    close();
     return buckets;
+}
+
+/// What a piece holds of one micro-batch in all, at the fullest moment of its backward passes.
+double fullest_backward(const LayerCosts& costs, std::size_t begin, std::size_t end) {
+    double most = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+        const double up_to = costs.held_bytes[i + 1] - costs.held_bytes[begin];
+        most = std::max(most, up_to + costs.memory.passing[i]);
+    }
+    return most;
+}
+
+ChunkMemory memory_of(const LayerCosts& costs, std::size_t begin, std::size_t end) {
+    const double fullest = fullest_backward(costs, begin, end);
+    // Of a whole stage what comes in is held, and all else computed again.
+    if (costs.whole_stage) return {begin > 0 ? costs.output_bytes[begin] - costs.output_bytes[begin - 1] : 0, fullest};
+    const double left = end < costs.memory.left.size() ? costs.memory.left[end] : 0;
+    const double held = costs.held_bytes[end] - costs.held_bytes[begin] - left;
+    return {held + costs.memory.taken[begin], fullest - held};
 }
 
 }  // namespace
@@ -153,20 +182,25 @@ std::vector<Stage> stages_of(const LayerCosts& costs, const std::vector<std::siz
         stage.longest_balanced_s = std::max(stage.longest_balanced_s, between(costs.balanced_s));
         stage.weights += between(costs.weights);
         stage.expert_weights += between(costs.expert_weights);
-        stage.buckets += buckets_of(dense, begin, end, costs.bucket_weights);  // which end where a chunk does
-        stage.expert_buckets += buckets_of(costs.expert_weights, begin, end, costs.bucket_weights);
+        const auto add_buckets = [&](const std::vector<double>& weights,
+                                     double& count) {  // they end where a chunk does
+            const Buckets buckets = buckets_of(weights, begin, end, costs.bucket_weights);
+            count += buckets.count;
+            stage.largest.bucket = std::max(stage.largest.bucket, buckets.largest);
+            stage.largest.two_buckets = std::max(stage.largest.two_buckets, buckets.largest_two);
+        };
+        add_buckets(dense, stage.buckets);
+        add_buckets(costs.expert_weights, stage.expert_buckets);
         stage.operand_bytes += between(costs.operand_bytes);
-        stage.held_bytes += between(costs.held_bytes);
-        stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes);
+        stage.chunks.push_back(memory_of(costs, begin, end));
+        const auto exchanged = costs.memory.exchanged.begin();
+        stage.largest.exchanged_bytes =
+            std::max(stage.largest.exchanged_bytes, *std::max_element(exchanged + static_cast<std::ptrdiff_t>(begin),
+                                                                      exchanged + static_cast<std::ptrdiff_t>(end)));
         if (piece < ends.size()) {  // the last one hands nothing on
             const double handed = costs.output_bytes[end] - costs.output_bytes[end - 1];
             if (stage.hand_overs++ == 0) stage.first_handed_bytes = handed;
             stage.handed_bytes += handed;
-        }
-        if (costs.whole_stage && begin > 0)
-            stage.held_bytes += costs.output_bytes[begin] - costs.output_bytes[begin - 1];
-        if (costs.whole_stage) {
-            stage.passing_bytes = std::max(stage.passing_bytes, costs.passing_bytes + between(costs.output_bytes));
         }
         begin = end;
     }

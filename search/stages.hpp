@@ -9,6 +9,18 @@
 
 namespace rehearse::search {
 
+/// Of activations, in bytes.
+struct ChunkMemory {
+    double held = 0;     // of one micro-batch, until the chunk goes backward
+    double passing = 0;  // beside what is held, at the fullest moment of one backward pass
+};
+
+struct Buffers {
+    double exchanged_bytes = 0;  // of what is sent inside layers
+    double bucket = 0;           // elements of a bucket of gradients
+    double two_buckets = 0;      // of two beside each other
+};
+
 struct Stage {
     double forward_s = 0, backward_s = 0;  // of one micro-batch
     double longest_piece_s = 0;            // both, of the longest of its chunks
@@ -19,8 +31,8 @@ struct Stage {
     double buckets = 0;                    // of gradients of what is no expert, and of experts
     double expert_buckets = 0;
     double operand_bytes = 0;  // of all of these
-    double held_bytes = 0;     // of one micro-batch
-    double passing_bytes = 0;
+    std::vector<ChunkMemory> chunks{};
+    Buffers largest{};
     double handed_bytes = 0;  // of one micro-batch to the next stage, or around to the first, by all of its chunks
     double first_handed_bytes = 0;  // ... by the first of them
     int hand_overs = 0;             // how often

@@ -51,7 +51,7 @@ TEST(Repeats, CostAsMuchAsTheBlocksThemselves) {
             expect_line(six.computed_s, seven.computed_s, twelve.computed_s);
             expect_line(six.weights.back(), seven.weights.back(), twelve.weights.back());
             expect_line(six.held_bytes.back(), seven.held_bytes.back(), twelve.held_bytes.back());
-            expect_line(six.passing_bytes, seven.passing_bytes, twelve.passing_bytes);
+            expect_line(six.fullest_bytes, seven.fullest_bytes, twelve.fullest_bytes);
             EXPECT_EQ(twelve.forward_s.size() - seven.forward_s.size(),
                       5 * (seven.forward_s.size() - six.forward_s.size()));
         }
