@@ -12,6 +12,7 @@
 #include "kernels/cpu/general/general.hpp"
 #include "kernels/cpu/half/half.hpp"
 #include "kernels/cpu/rows/batchnorm.hpp"
+#include "kernels/cpu/rows/pool.hpp"
 #include "kernels/cpu/rows/rows.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -37,7 +38,7 @@ std::span<const Backend* const> backends() {
 }
 
 std::span<const Backend* const> preferred() {
-    static const std::vector<const Backend*> first{&flash(), &rows(), &general()};
+    static const std::vector<const Backend*> first{&flash(), &rows(), &general(), &pool()};
     return first;
 }
 

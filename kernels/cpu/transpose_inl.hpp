@@ -33,8 +33,9 @@ HWY_INLINE void store_transposed(Four a, Four b, Four c, Four e, float* HWY_REST
 }
 #endif
 
-/// out[j * out_row + i] = in[i * in_row + j * step] of a 4 x 4 block; step is 1, or 2, which reads up to in[.. + 7].
-template <int step>
+/// out[j * out_row + i] = in[i * in_row + j * step] of a 4 x 4 block; step is 1, or 2, which reads up to in[.. + 7] or,
+/// `from_before`, from in[.. - 1] to in[.. + 6].
+template <int step, bool from_before = false>
 HWY_INLINE void transpose_4x4(const float* HWY_RESTRICT in, std::int64_t in_row, float* HWY_RESTRICT out,
                               std::int64_t out_row) {
 #if HWY_TARGET == HWY_SCALAR
@@ -47,6 +48,8 @@ HWY_INLINE void transpose_4x4(const float* HWY_RESTRICT in, std::int64_t in_row,
         const float* const from = in + i * in_row;
         if constexpr (step == 1) {
             return hn::LoadU(d, from);
+        } else if constexpr (from_before) {
+            return hn::ConcatOdd(d, hn::LoadU(d, from + 3), hn::LoadU(d, from - 1));
         } else {
             return hn::ConcatEven(d, hn::LoadU(d, from + 4), hn::LoadU(d, from));
         }
@@ -55,7 +58,8 @@ HWY_INLINE void transpose_4x4(const float* HWY_RESTRICT in, std::int64_t in_row,
 #endif
 }
 
-/// out {columns, rows} = in {rows, columns} transposed, of which only every step-th column exists.
+/// out {columns, rows} = in {rows, columns} transposed, of which only every step-th column exists. What is left beside
+/// blocks of four columns is a block that overlaps the one before: an image 7 wide has no column by single numbers.
 template <int step = 1>
 HWY_INLINE void transpose(const float* HWY_RESTRICT in, std::int64_t in_row, std::int64_t rows, std::int64_t columns,
                           float* HWY_RESTRICT out, std::int64_t out_row) {
@@ -66,8 +70,14 @@ HWY_INLINE void transpose(const float* HWY_RESTRICT in, std::int64_t in_row, std
             transpose_4x4<step>(in + i * in_row + j * step, in_row, out + j * out_row + i, out_row);
         }
     }
+    const bool overlaps = whole_columns < columns && columns > 4;
+    for (std::int64_t i = 0; overlaps && i < whole_rows; i += 4) {
+        const std::int64_t j = columns - 4;
+        transpose_4x4<step, step != 1>(in + i * in_row + j * step, in_row, out + j * out_row + i, out_row);
+    }
+    const std::int64_t by_blocks = overlaps ? columns : whole_columns;
     for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) {
+        for (std::int64_t i = j < by_blocks ? whole_rows : 0; i < rows; ++i) {
             out[j * out_row + i] = in[i * in_row + j * step];
         }
     }

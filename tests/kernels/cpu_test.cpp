@@ -98,7 +98,11 @@ const std::vector<Conv> convolutions{
     {4, 6, 9, 5, {3, 2, 2, 1, 0, 1, 1, 2, 1, 1}, 1, true},     // lopsided padding and strides
     {9, 8, 20, 11, {1, 7, 1, 2, 0, 3, 0, 3, 1, 1}, 1, false},  // 1 x 7
     {8, 8, 8, 21, {5, 1, 1, 1, 4, 0, 0, 0, 1, 1}, 1, false},   // padding on one side
-    {2, 3, 70, 34, square(3, 1), 1, true}};                    // long rows
+    {2, 3, 70, 34, square(3, 1), 1, true},                     // long rows
+    {34, 14, 14, 34, square(3, 1), 34, false},                 // groups = channels, a row in one block of pixels
+    {18, 7, 7, 18, square(7, 3), 18, true},                    // the same, taps in several blocks
+    {20, 15, 17, 20, square(3, 1, 2), 20, true},               // the same, rows in two blocks, strided
+    {16, 6, 10, 16, square(1, 0), 16, false}};                 // the same, one tap
 
 TEST_P(Cpu, ConvolvesExactly) {
     for (const char* name : {"direct", "im2col"}) {

@@ -268,6 +268,22 @@ TEST_P(Transformer, UpdatesAsTheReference) {
     }
 }
 
+// Wherever the largest score and the label are: in whole vectors, in what is left behind them, the label first or last.
+TEST_P(Transformer, FindsTheLargestScoreAnywhere) {
+    const SoftmaxLoss op{83};
+    for (std::int32_t at = 0; at < 83; ++at) {
+        SCOPED_TRACE(at);
+        Tensors t{op, 1, cpu_algorithm("rows")};
+        std::ranges::fill(t.src[0], -50.0F);
+        t.src[0][static_cast<std::size_t>(at)] = 150;  // 200 above the others: nothing is left of them in f32
+        t.labels[0] = 82 - at;
+        t.run_forward_and_backward(cpu_algorithm("rows"));
+        EXPECT_EQ(t.dst[0], at == t.labels[0] ? 0.0F : 200.0F);
+        EXPECT_EQ(t.diff_src[0][static_cast<std::size_t>(at)], at == t.labels[0] ? 0.0F : 1.0F);
+        EXPECT_EQ(t.diff_src[0][static_cast<std::size_t>(t.labels[0])], at == t.labels[0] ? 0.0F : -1.0F);
+    }
+}
+
 TEST(ChooseForTransformers, TakesTheKernelThatKeepsNoScores) {
     const Backend& chosen = choose(Attention{2, 8, 8, 4}, 1, DataType::f32);
     EXPECT_EQ(full_name(chosen), "cpu flash");

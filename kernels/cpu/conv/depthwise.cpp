@@ -22,6 +22,7 @@ protected:
         plane_ = whole_lines(sweep_.image.pixels() * simd_.lanes);
         weights_ = whole_lines(conv_.taps * simd_.lanes);
         strips_ = cut_into_strips(sweep_, simd_.lanes, strip_floats);
+        taps_ = taps_of_grids(sweep_, simd_.lanes, simd_.lanes);
     }
 
     std::int64_t channels_of(std::int64_t block) const {
@@ -38,6 +39,7 @@ protected:
     Sweep sweep_;
     std::int64_t blocks_, plane_, weights_;
     std::vector<RowStrip> strips_;
+    std::vector<std::vector<TapAt>> taps_;  // of each grid
 };
 
 class DepthwiseConvolution final : public Depthwise {
@@ -45,8 +47,7 @@ public:
     explicit DepthwiseConvolution(const Problem& problem)
         : Depthwise(problem, problem.pass == Pass::forward ? forward_sweep : backward_sweep),
           forward_(problem.pass == Pass::forward),
-          strip_(whole_lines(most_pixels(sweep_, strips_) * simd_.lanes)),
-          taps_(taps_of_grids(sweep_, simd_.lanes, simd_.lanes)) {
+          strip_(whole_lines(most_pixels(sweep_, strips_) * simd_.lanes)) {
         own_ = plane_ + 2 * strip_ + (forward_ ? 0 : diff_room(conv_, simd_.lanes));
         reserve(blocks_ * weights_ + threads() * own_);
     }
@@ -108,7 +109,6 @@ private:
 
     bool forward_;
     std::int64_t strip_, own_ = 0;  // own_: floats of a thread
-    std::vector<std::vector<TapAt>> taps_;
 };
 
 class DepthwiseWeightGradient final : public Depthwise {
@@ -144,17 +144,16 @@ private:
         const std::int64_t row = sweep_.image.columns * simd_.lanes;
         for (const RowStrip& strip : strips_) {
             const Grid& grid = sweep_.grids[strip.grid];
-            for (const Tap& tap : grid.taps) {
-                simd_.sum_over_pixels_by_lane(
-                    {.src = src + strip.first * row + tap.offset * simd_.lanes,
-                     .src_row = row,
-                     .diff_dst = dst + (grid.plane * conv_.out_height + strip.first) * conv_.out_width * simd_.lanes,
-                     .channels = channels,
-                     .rows = strip.rows,
-                     .columns = conv_.out_width,
-                     .out = sums + tap.index * simd_.lanes,
-                     .out_row = 0});
-            }
+            simd_.sum_over_pixels_by_lane(
+                {.src = src + strip.first * row,
+                 .src_row = row,
+                 .diff_dst = dst + (grid.plane * conv_.out_height + strip.first) * conv_.out_width * simd_.lanes,
+                 .channels = channels,
+                 .rows = strip.rows,
+                 .columns = conv_.out_width,
+                 .out = sums,
+                 .out_row = 0},
+                taps_[strip.grid].data(), static_cast<std::int64_t>(taps_[strip.grid].size()));
         }
     }
 

@@ -45,8 +45,9 @@ struct DirectSimd {
     void (*sum_over_pixels)(const SumOverPixels& sum, std::int64_t vectors);
     /// Of groups of one channel and one filter, `lanes` of them at a time: a lane of src meets its own lane of weights
     /// {tap, lane} or diff_dst {pixel, lane}. Of the sums' sizes `channels` is not read, nor is `block` or `channel`.
+    /// Sums over pixels are those of `count` taps: of each the floats from `src`, and those from `out` to its sum.
     void (*sum_over_taps_by_lane)(const SumOverTaps& sum);
-    void (*sum_over_pixels_by_lane)(const SumOverPixels& sum);
+    void (*sum_over_pixels_by_lane)(const SumOverPixels& sum, const TapAt* taps, std::int64_t count);
     /// One block of at most `lanes` channels, `plane` floats apart in `in`, as the sweep reads it.
     void (*pack_image)(const PackedImage& image, const float* in, std::int64_t channels, float* out);
     /// out {columns, rows} = in {rows, columns} transposed.

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "core/index.hpp"
+#include "kernels/cpu/general/arithmetic.hpp"
 #include "kernels/cpu/general/curves.hpp"
 #include "kernels/cpu/general/general.hpp"
+#include "kernels/cpu/general/lines.hpp"
 #include "kernels/cpu/share.hpp"
 #include "kernels/general/functions.hpp"
 #include "kernels/general/places.hpp"
@@ -210,8 +212,19 @@ private:
                      row.operands > 2 ? *row.from[2] : static_cast<float>(kernels::general::selu_gamma)};
     }
 
+    // What is a few operations goes by vectors, too, where a row fills some.
+    std::optional<ArithmeticRow> arithmetic(const Row& row) const {
+        constexpr std::int64_t least = 16;
+        if (row.size < least || !is_arithmetic(function_, row.operands)) return std::nullopt;
+        ArithmeticRow all{.operands = row.operands, .size = row.size};
+        std::copy_n(row.from, row.operands, all.from);
+        std::copy_n(row.step, row.operands, all.step);
+        return all;
+    }
+
     void forward(const Row& one, float* dst) const {
         if (const auto bent = curve(one)) return along_curve(*bent, one.from[0], one.size, dst);
+        if (const auto plain = arithmetic(one)) return along_arithmetic(function_, *plain, dst);
         kernels::general::with_function(function_, [&]<Function f>() {
             along(one,
                   [&](const Arguments<float>& args, std::int64_t i) { dst[i] = kernels::general::value<f>(args); });
@@ -260,6 +273,21 @@ private:
         }
     }
 
+    // Gradients of a row, some at a time, added to one sum each or all to one.
+    void add_slopes(ArithmeticRow row, std::size_t k, const float* g, double* sums, bool apart) const {
+        constexpr std::int64_t most = 1024, first = 0;
+        float gradients[most];
+        for (std::int64_t left = row.size; left > 0; left -= most) {
+            row.size = std::min(left, most);
+            slopes_of_arithmetic(function_, row, k, g, gradients);
+            fold_lines(Fold::sum, {.targets = &first, .count = 1, .size = row.size, .apart = apart}, gradients, nullptr,
+                       sums);
+            for (std::size_t i = 0; i < row.operands; ++i) row.from[i] += most * row.step[i];
+            g += most;
+            if (apart) sums += most;
+        }
+    }
+
     void of_operand(const Buffers& b, const std::vector<std::vector<float>>& chosen, std::int64_t n, std::size_t k,
                     const float* diff_dst, View diff_src, double* sums) const {
         const Part& part = parts_[k];
@@ -273,11 +301,15 @@ private:
                 float* const to = diff_src.data() + n * count_ + r * size_;
                 if (const auto bent = curve(one); bent && k == 0) {
                     slopes_of_curve(*bent, one.from[0], g, one.size, to);
+                } else if (const auto plain = arithmetic(one)) {
+                    slopes_of_arithmetic(function_, *plain, k, g, to);
                 } else {
                     slopes(one, k, g, [&](std::int64_t i, float gradient) { to[i] = gradient; });
                 }
             } else if (places != nullptr) {
                 slopes(one, k, g, [&](std::int64_t i, float gradient) { sums[places[r * size_ + i]] += gradient; });
+            } else if (const auto plain = arithmetic(one)) {
+                add_slopes(*plain, k, g, sums + part.begins[at(r)], part.step == 1);
             } else if (part.step == 1) {
                 double* const to = sums + part.begins[at(r)];
                 slopes(one, k, g, [&](std::int64_t i, float gradient) { to[i] += gradient; });

@@ -46,6 +46,8 @@ private:
             return each->function == "rotary" ? make_rotary(problem) : make_elementwise(problem);
         if (const auto* moved = std::get_if<Rearrangement>(&op); moved != nullptr && kernels::general::by_data(*moved))
             return make_by_data(problem);
+        if (const auto* moved = std::get_if<Rearrangement>(&op); moved != nullptr && moves_last_dimension(*moved))
+            return make_transposition(problem);
         if (is_one<Rearrangement, Gather, Parameter>(op)) return make_movement(problem);
         if (std::holds_alternative<BatchedMatMul>(op)) return make_stack(problem);
         if (std::holds_alternative<Recurrent>(op)) return make_recurrent(problem);

@@ -17,6 +17,8 @@ constexpr std::size_t most_operands = 8;  // of an Elementwise
 /// backward.
 std::unique_ptr<Kernel> make_elementwise(const Problem& problem);
 std::unique_ptr<Kernel> make_movement(const Problem& problem);
+std::unique_ptr<Kernel> make_transposition(const Problem& problem);  // a Rearrangement that moves_last_dimension
+bool moves_last_dimension(const Rearrangement& op);
 std::unique_ptr<Kernel> make_stack(const Problem& problem);
 std::unique_ptr<Kernel> make_sets(const Problem& problem);
 std::unique_ptr<Kernel> make_by_data(const Problem& problem);  // a Rearrangement whose places the data say

@@ -330,6 +330,20 @@ private:
         }
     }
 
+    // Sums over all steps and samples, some columns at a time: what lies side by side is read side by side.
+    void sum_columns(const float* from, std::int64_t all, Stretch part, float* to) const {
+        constexpr std::int64_t most = 64;
+        for (std::int64_t first = part.begin; first < part.end; first += most) {
+            const std::int64_t count = std::min(most, part.end - first);
+            double sums[most] = {};
+            for (std::int64_t i = 0; i < all; ++i)
+                for (std::int64_t column = 0; column < count; ++column)
+                    sums[column] += from[i * rows_ + first + column];
+            for (std::int64_t column = 0; column < count; ++column)
+                to[first + column] = static_cast<float>(sums[column]);
+        }
+    }
+
     // Products over all steps and samples; each row of the recurrence met the state before its step.
     void of_weights(const Buffers& b, const Room& r, std::int64_t direction) const {
         const std::int64_t h = op_.hidden, all = batch_ * op_.steps;
@@ -355,14 +369,9 @@ private:
             if (part.begin < until)
                 gemm({until - part.begin, h, all}, {r.inner + part.begin, 1, rows_}, {r.lefts, h, 1},
                      recurrence + part.begin * h, h, false, work);
-            for (std::int64_t row = part.begin; bias != nullptr && row < part.end; ++row) {
-                double sum = 0, recurrent = 0;
-                for (std::int64_t i = 0; i < all; ++i) {
-                    sum += r.sums[i * rows_ + row];
-                    recurrent += r.inner[i * rows_ + row];
-                }
-                bias[row] = static_cast<float>(sum);
-                bias[rows_ + row] = static_cast<float>(recurrent);
+            if (bias != nullptr) {
+                sum_columns(r.sums, all, part, bias);
+                sum_columns(r.inner, all, part, bias + rows_);
             }
         });
         if (!apart) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalization of parts of a sample, and softmax along any axis: parts and lines shared among threads. Sums in double.
 #include <algorithm>
-#include <cmath>
 
 #include "core/index.hpp"
 #include "kernels/cpu/general/general.hpp"
+#include "kernels/cpu/general/sets_simd.hpp"
 #include "kernels/cpu/share.hpp"
 
 namespace rehearse::kernels::cpu {
@@ -24,22 +24,39 @@ public:
     }
 
 private:
-    // The weight of element i of a sample.
-    std::int64_t feature(std::int64_t i, std::int64_t of) const { return i / op_.inner % of; }
-    float gamma(const float* weights, std::int64_t i) const {
-        return op_.gamma == 0 ? 1.0F : weights[feature(i, op_.gamma)];
-    }
-
-    struct Moments {
-        float mean, over;  // one over the deviation
+    // Weights that elements of a sample meet: which is the one of element i, and where the next one that does not
+    // follow it in memory begins.
+    struct Features {
+        std::int64_t of, inner;  // how many weights; elements that share one
+        std::int64_t step() const { return of > 1 && inner == 1 ? 1 : 0; }
+        std::int64_t at(std::int64_t i) const { return of == 0 ? 0 : i / inner % of; }
+        std::int64_t until(std::int64_t i, std::int64_t end) const {
+            if (of <= 1) return end;
+            const std::int64_t whole = inner == 1 ? of : inner;
+            return std::min(end, (i / whole + 1) * whole);
+        }
     };
-    Moments moments(const float* src) const {
-        double mean = 0, squares = 0;
-        for (std::int64_t i = 0; op_.centred && i < size_; ++i) mean += src[i];
-        mean /= static_cast<double>(size_);
-        for (std::int64_t i = 0; i < size_; ++i) squares += (src[i] - mean) * (src[i] - mean);
-        return {static_cast<float>(mean),
-                static_cast<float>(1 / std::sqrt(squares / static_cast<double>(size_) + op_.epsilon))};
+
+    // act(where it begins, run, places of its first gamma and beta) of runs of elements whose weights are one, or lie
+    // side by side.
+    template <typename Act>
+    void runs(const float* src, std::int64_t first, const float* weights, Act act) const {
+        static constexpr float one = 1, zero = 0;
+        const Features gamma{op_.gamma, op_.inner}, beta{op_.beta, op_.inner};
+        for (std::int64_t i = 0; i < size_;) {
+            const std::int64_t end =
+                std::min(gamma.until(first + i, first + size_), beta.until(first + i, first + size_));
+            const std::int64_t of_gamma = gamma.at(first + i), of_beta = op_.gamma + beta.at(first + i);
+            act(i,
+                SetRun{.count = end - first - i,
+                       .src = src + i,
+                       .gamma = op_.gamma == 0 ? &one : weights + of_gamma,
+                       .beta = op_.beta == 0 ? &zero : weights + of_beta,
+                       .gamma_step = gamma.step(),
+                       .beta_step = beta.step()},
+                of_gamma, of_beta);
+            i = end - first;
+        }
     }
 
     void compute(const Buffers& b, float* scratch) override {
@@ -66,30 +83,30 @@ private:
     }
 
     void forward(const float* src, std::int64_t first, const float* weights, float* dst) const {
-        const Moments m = moments(src);
-        for (std::int64_t i = 0; i < size_; ++i) {
-            const float beta = op_.beta == 0 ? 0.0F : weights[op_.gamma + feature(first + i, op_.beta)];
-            dst[i] = (src[i] - m.mean) * m.over * gamma(weights, first + i) + beta;
-        }
+        const SetMoments m = set_moments(src, size_, op_.centred, op_.epsilon);
+        runs(src, first, weights,
+             [&](std::int64_t i, const SetRun& run, std::int64_t /*gamma*/, std::int64_t /*beta*/) {
+                 scale_run(run, m, dst + i);
+             });
     }
 
     void backward(const float* src, std::int64_t first, const float* weights, const float* g, float* to,
                   double* sums) const {
-        const Moments m = moments(src);
-        double mean_h = 0, mean_hx = 0;
-        for (std::int64_t i = 0; i < size_; ++i) {
-            const float normal = (src[i] - m.mean) * m.over, h = g[i] * gamma(weights, first + i);
-            if (op_.gamma > 0) sums[feature(first + i, op_.gamma)] += static_cast<double>(g[i]) * normal;
-            if (op_.beta > 0) sums[op_.gamma + feature(first + i, op_.beta)] += g[i];
-            mean_h += op_.centred ? h : 0.0F;
-            mean_hx += static_cast<double>(h) * normal;
-        }
-        const auto h_mean = static_cast<float>(mean_h / static_cast<double>(size_));
-        const auto hx_mean = static_cast<float>(mean_hx / static_cast<double>(size_));
-        for (std::int64_t i = 0; to != nullptr && i < size_; ++i) {
-            const float normal = (src[i] - m.mean) * m.over, h = g[i] * gamma(weights, first + i);
-            to[i] = (h - h_mean - normal * hx_mean) * m.over;
-        }
+        const SetMoments m = set_moments(src, size_, op_.centred, op_.epsilon);
+        SetSums all;
+        runs(src, first, weights, [&](std::int64_t i, const SetRun& run, std::int64_t gamma, std::int64_t beta) {
+            const SetSums some =
+                sum_run(run, m, g + i, op_.gamma == 0 ? nullptr : sums + gamma, op_.beta == 0 ? nullptr : sums + beta);
+            all.h += some.h;
+            all.hx += some.hx;
+        });
+        if (to == nullptr) return;
+        const auto h_mean = op_.centred ? static_cast<float>(all.h / static_cast<double>(size_)) : 0.0F;
+        const auto hx_mean = static_cast<float>(all.hx / static_cast<double>(size_));
+        runs(src, first, weights,
+             [&](std::int64_t i, const SetRun& run, std::int64_t /*gamma*/, std::int64_t /*beta*/) {
+                 run_gradient(run, m, g + i, h_mean, hx_mean, to + i);
+             });
     }
 
     Normalization op_;
@@ -111,40 +128,19 @@ public:
 private:
     void compute(const Buffers& b, float* /*scratch*/) override {
         share(lines_, 1, workers_, [&](std::int64_t /*worker*/, Stretch part) {
-            for (std::int64_t line = part.begin; line < part.end; ++line) {
+            for (std::int64_t line = part.begin; line < part.end;) {  // as many as lie side by side
                 const std::int64_t first = line / inner_ * along_ * inner_ + line % inner_;
+                const std::int64_t count = std::min(part.end - line, inner_ - line % inner_);
+                const SoftmaxLines lines{.along = along_, .stride = inner_, .count = count, .log = op_.log};
                 if (forward_) {
-                    forward(b.src[0].data() + first, b.dst.data() + first);
+                    softmax_lines(lines, b.src[0].data() + first, b.dst.data() + first);
                 } else {
-                    backward(b.dst_in.data() + first, b.diff_dst.data() + first, b.diff_src[0].data() + first);
+                    softmax_lines_gradient(lines, b.dst_in.data() + first, b.diff_dst.data() + first,
+                                           b.diff_src[0].data() + first);
                 }
+                line += count;
             }
         });
-    }
-
-    void forward(const float* src, float* dst) const {
-        float most = src[0];
-        for (std::int64_t i = 1; i < along_; ++i) most = std::max(most, src[i * inner_]);
-        double sum = 0;
-        for (std::int64_t i = 0; i < along_; ++i) {
-            dst[i * inner_] = std::exp(src[i * inner_] - most);
-            sum += dst[i * inner_];
-        }
-        const auto over = static_cast<float>(1 / sum);
-        const auto log_sum = static_cast<float>(std::log(sum));
-        for (std::int64_t i = 0; i < along_; ++i)
-            dst[i * inner_] = op_.log ? src[i * inner_] - most - log_sum : dst[i * inner_] * over;
-    }
-
-    void backward(const float* dst, const float* g, float* to) const {
-        double sum = 0;
-        for (std::int64_t i = 0; i < along_; ++i)
-            sum += static_cast<double>(g[i * inner_]) * (op_.log ? 1.0F : dst[i * inner_]);
-        const auto all = static_cast<float>(sum);
-        for (std::int64_t i = 0; i < along_; ++i) {
-            const std::int64_t p = i * inner_;
-            to[p] = op_.log ? g[p] - std::exp(dst[p]) * all : dst[p] * (g[p] - all);
-        }
     }
 
     SoftmaxAlong op_;

@@ -106,27 +106,46 @@ void add(const float* HWY_RESTRICT src, std::int64_t count, float* HWY_RESTRICT 
         [&](std::int64_t i) { dst[i] += src[i]; });
 }
 
+constexpr float least = -std::numeric_limits<float>::infinity();
+
+// The last numbers of a row, fewer than a vector's, and behind them what no exponential is left of.
+HWY_INLINE Vector last_scores(const float* from, std::int64_t own) {
+    float room[static_cast<std::size_t>(lanes)];
+    std::fill_n(room, lanes, least);
+    std::copy_n(from, own, room);
+    return hn::LoadU(f32, room);
+}
+
+float largest_of(const float* HWY_RESTRICT scores, std::int64_t count) {
+    Vector most[2] = {hn::Set(f32, least), hn::Set(f32, least)};
+    std::int64_t i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+        most[0] = hn::Max(hn::LoadU(f32, scores + i), most[0]);
+        most[1] = hn::Max(hn::LoadU(f32, scores + i + lanes), most[1]);
+    }
+    for (; i + lanes <= count; i += lanes) most[0] = hn::Max(hn::LoadU(f32, scores + i), most[0]);
+    if (i < count) most[1] = hn::Max(last_scores(scores + i, count - i), most[1]);
+    return hn::GetLane(hn::MaxOfLanes(f32, hn::Max(most[0], most[1])));
+}
+
 float sum_of_exponentials(const float* HWY_RESTRICT scores, std::int64_t count, float largest) {
     const Vector shift = hn::Set(f32, largest);
     const Vector rate = hn::Set(f32, log2_e);
+    const auto power = [&](Vector score) HWY_ATTR { return power_of_two(f32, hn::Mul(hn::Sub(score, shift), rate)); };
     Vector sums[2] = {hn::Zero(f32), hn::Zero(f32)};
-    float rest = 0;
-    over(
-        count / (2 * lanes) * lanes,  // pairs of vectors
-        [&](std::int64_t i) HWY_ATTR {
-            for (int h = 0; h < 2; ++h) {
-                const Vector below = hn::Sub(hn::LoadU(f32, scores + 2 * i + h * lanes), shift);
-                sums[h] = hn::Add(sums[h], power_of_two(f32, hn::Mul(below, rate)));
-            }
-        },
-        [](std::int64_t) {});
-    for (std::int64_t i = count / (2 * lanes) * 2 * lanes; i < count; ++i) rest += std::exp(scores[i] - largest);
-    return total(hn::Add(sums[0], sums[1])) + rest;
+    std::int64_t i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+        sums[0] = hn::Add(sums[0], power(hn::LoadU(f32, scores + i)));
+        sums[1] = hn::Add(sums[1], power(hn::LoadU(f32, scores + i + lanes)));
+    }
+    for (; i + lanes <= count; i += lanes) sums[0] = hn::Add(sums[0], power(hn::LoadU(f32, scores + i)));
+    if (i < count) sums[1] = hn::Add(sums[1], power(last_scores(scores + i, count - i)));
+    return total(hn::Add(sums[0], sums[1]));
 }
 
 ExpRow exp_row(const float* HWY_RESTRICT scores, std::int64_t count, std::int64_t label) {
     ExpRow row;
-    row.largest = *std::max_element(scores, scores + count);
+    row.largest = largest_of(scores, count);
     row.own = std::exp(scores[label] - row.largest);
     row.others = sum_of_exponentials(scores, label, row.largest) +
                  sum_of_exponentials(scores + label + 1, count - label - 1, row.largest);
